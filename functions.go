@@ -5,36 +5,36 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
 	"github.com/kprobefs/kprobefs/kprobes/exports"
-	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 )
 
-// functions adapts the machine's fentry sites to package tracing.
+// functions adapts the machine's fentry sites to package ftracer.
 type functions struct{ *ftrace.Sites }
 
-var _ tracing.Functions = functions{}
+var _ ftracer.Functions = functions{}
 
 // Listen returns a new listener.
-func (f functions) Listen(by tracing.FunctionHandler) tracing.FunctionListener {
+func (f functions) Listen(by ftracer.Handler) ftracer.Listener {
 	return listener{f.Sites, &ftrace.Ops{Function: by.Function, Func: by.Hit, Regs: by.Regs, Allocated: by.Allocated, Last: by.Last}}
 }
 
 // Listened returns the sites with listeners.
-func (f functions) Listened() []tracing.ListenedFunction { return listened(f.Sites.Listened()) }
+func (f functions) Listened() []ftracer.Listened { return listened(f.Sites.Listened()) }
 
 // Touched returns the sites that have, or had, listeners.
-func (f functions) Touched() []tracing.ListenedFunction { return listened(f.Sites.Touched()) }
+func (f functions) Touched() []ftracer.Listened { return listened(f.Sites.Touched()) }
 
-func listened(sites []ftrace.Site) []tracing.ListenedFunction {
-	var list []tracing.ListenedFunction
+func listened(sites []ftrace.Site) []ftracer.Listened {
+	var list []ftracer.Listened
 	for _, s := range sites {
-		list = append(list, tracing.ListenedFunction{Addr: s.Addr, Count: s.Count, Regs: s.Regs, IPMod: s.IPModify, Of: s.Target, Tramp: s.Tramp, Func: s.Function})
+		list = append(list, ftracer.Listened{Addr: s.Addr, Count: s.Count, Regs: s.Regs, IPMod: s.IPModify, Of: s.Target, Tramp: s.Tramp, Func: s.Function})
 	}
 	return list
 }
 
 // moduleFunctions are the functions that ftrace_ops of modules can listen to.
 type moduleFunctions struct {
-	*tracing.Tracer
+	*ftracer.Tracers
 	kernel *Kernel
 }
 
@@ -67,5 +67,5 @@ func (k *Kernel) moduleFunctions() exports.Functions {
 	if k.opts.Config.NoFtrace {
 		return nil
 	}
-	return moduleFunctions{k.Tracer, k}
+	return moduleFunctions{k.Tracer.Ftrace(), k}
 }

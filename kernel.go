@@ -43,6 +43,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/exports"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 	"github.com/kprobefs/kprobefs/optimizer"
 )
@@ -161,7 +162,7 @@ func (k *Kernel) wire() {
 	k.Modules = k.newModules()
 	k.writes = seqfile.NewWrites(m.Now)
 	k.moduleDir = machinefs.NewModuleDir(lockedModules{k.Modules, k}, k.opts.Limit)
-	var sites tracing.Functions
+	var sites ftracer.Functions
 	if !k.opts.Config.NoFtrace {
 		sites = functions{v.sites}
 	}
@@ -185,18 +186,18 @@ func (k *Kernel) wire() {
 
 func (k *Kernel) taskDead(task uint64) {
 	k.Kprobes.FlushTask(task)
-	k.Tracer.FlushGraph(task)
+	k.Tracer.Ftrace().FlushGraph(task)
 }
 
 // returnsTo is kernel.Handlers.Return: function_graph and return probes replace return
 // addresses, in either order. Linux's unwinder looks for the one of function_graph first,
 // and ends where the other one has kept return_to_handler.
 func (k *Kernel) returnsTo(task, slot, addr uint64) (shown, real uint64) {
-	return k.Kprobes.Return(task, slot, k.Tracer.GraphReal(task, slot, addr))
+	return k.Kprobes.Return(task, slot, k.Tracer.Ftrace().GraphReal(task, slot, addr))
 }
 
 func (k *Kernel) lastFrame(ip uint64) bool {
-	return k.Kprobes.LastFrame(ip) || k.Tracer.ReturnsToGraph(ip)
+	return k.Kprobes.LastFrame(ip) || k.Tracer.Ftrace().ReturnsToGraph(ip)
 }
 
 // Died is closed when the guest's kernel has panicked.

@@ -374,10 +374,10 @@ func TestModuleFunctions(t *testing.T) {
 	}
 	defer s.Close()
 	a := s.Tracer.Global()
-	filter := func(notrace bool) string { return strings.Join(a.FunctionFilter(notrace), "") }
+	filter := func(notrace bool) string { return strings.Join(a.Ftrace().FunctionFilter(notrace), "") }
 	edit := func(notrace bool, lines ...string) {
 		t.Helper()
-		e := a.EditFunctions(notrace, true)
+		e := a.Ftrace().EditFunctions(notrace, true)
 		for _, l := range lines {
 			if _, err := e.Write([]byte(l + "\n")); err != nil {
 				t.Fatal(err)
@@ -406,11 +406,11 @@ func TestModuleFunctions(t *testing.T) {
 	if not := filter(true); strings.Count(not, " [kprobe_target]\n") < 5 || strings.Contains(not, ":mod:") {
 		t.Errorf("not traced are\n%s", not)
 	}
-	if on := s.Tracer.EnabledFunctions(); len(on) != 0 {
+	if on := s.Tracer.Ftrace().EnabledFunctions(); len(on) != 0 {
 		t.Errorf("traced although they are in both files: %q", on)
 	}
 	edit(true)
-	if on := s.Tracer.EnabledFunctions(); len(on) != 2 {
+	if on := s.Tracer.Ftrace().EnabledFunctions(); len(on) != 2 {
 		t.Errorf("traced are %q", on)
 	}
 	if err := s.Modules.Delete(context.Background(), "kprobe_target"); err != nil {
@@ -419,12 +419,12 @@ func TestModuleFunctions(t *testing.T) {
 	if got := filter(false); got != ":mod:kprobe_target2\n" {
 		t.Errorf("after: %q", got)
 	}
-	if on := s.Tracer.EnabledFunctions(); len(on) != 0 {
+	if on := s.Tracer.Ftrace().EnabledFunctions(); len(on) != 0 {
 		t.Errorf("traced are %q", on)
 	}
 	edit(false)
 	load(t, s, "kprobe_target")
-	if on := strings.Join(s.Tracer.EnabledFunctions(), ""); !strings.Contains(on, "kprobe_target_sum [kprobe_target] (1)") {
+	if on := strings.Join(s.Tracer.Ftrace().EnabledFunctions(), ""); !strings.Contains(on, "kprobe_target_sum [kprobe_target] (1)") {
 		t.Error("a tracer of all functions does not trace those of a module loaded later")
 	}
 }

@@ -102,7 +102,7 @@ func (s sysctls) Printk(level int, format string, args ...any) {
 func (s sysctls) Optimization() bool            { return s.k.Kprobes.Optimization() }
 func (s sysctls) SetOptimization(on bool)       { s.k.Kprobes.SetOptimization(on) }
 func (s sysctls) SetFtrace(on bool) error       { return s.k.view.sites.SetEnabled(on) }
-func (s sysctls) SetStackTracer(on bool) error  { return s.k.Tracer.StackTracer(on) }
+func (s sysctls) SetStackTracer(on bool) error  { return s.k.Tracer.Ftrace().StackTracer(on) }
 func (s sysctls) SetKptrRestrict(v int) error   { return s.k.Machine.SetKptrRestrict(v) }
 func (s sysctls) ConsoleLevels() []int          { return s.k.Machine.Log().ConsoleLevels() }
 func (s sysctls) SetConsoleLevels(levels []int) { s.k.Machine.Log().SetConsoleLevels(levels) }

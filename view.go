@@ -114,13 +114,13 @@ func (k *Kernel) handlers() kernel.Handlers {
 	if v.vm != nil {
 		v.vm.SetHandlers(vm.Handlers{
 			Int3: k.Kprobes.Int3, Stepped: k.Kprobes.Stepped, Fault: k.Kprobes.Fault, Ftrace: v.sites.HitRegs,
-			Function: v.sites.Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, GraphReturn: k.Tracer.GraphReturn, Return: k.returnsTo,
+			Function: v.sites.Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, GraphReturn: k.Tracer.Ftrace().GraphReturn, Return: k.returnsTo,
 		})
 		return h
 	}
 	h.Int3, h.Stepped, h.Fault, h.Ftrace, h.Function = k.Kprobes.Int3, k.Kprobes.Stepped, k.Kprobes.Fault, m.Sites().HitRegs, m.Sites().Hit
 	h.Optimized, h.Rethook, h.Return, h.Last = k.Kprobes.Optimized, k.Kprobes.Rethook, k.returnsTo, k.lastFrame
-	h.Tracepoint, h.RawTracepoint, h.GraphReturn = k.Tracer.Tracepoint, k.Tracer.RawTracepoint, k.Tracer.GraphReturn
+	h.Tracepoint, h.RawTracepoint, h.GraphReturn = k.Tracer.Tracepoint, k.Tracer.RawTracepoint, k.Tracer.Ftrace().GraphReturn
 	h.ReturnTo, h.CallerNames = exports.ReturnTo, exports.CallerNames
 	return h
 }

@@ -5,11 +5,11 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
-	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 )
 
 // functionRows are the files about functions that exist only once.
-func functionRows(t *tracing.Tracer) []*seqfile.Row {
+func functionRows(t *ftracer.Tracers) []*seqfile.Row {
 	rows := []*seqfile.Row{
 		{Name: "available_filter_functions", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.AvailableFunctions)},
 		{Name: "enabled_functions", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.EnabledFunctions)},
@@ -31,19 +31,19 @@ func functionRows(t *tracing.Tracer) []*seqfile.Row {
 }
 
 // openFunctions is ftrace_filter_open and ftrace_notrace_open.
-func openFunctions(a *tracing.Array, notrace bool) opener {
+func openFunctions(a *ftracer.Array, notrace bool) opener {
 	show := func() []string { return a.FunctionFilter(notrace) }
-	return openFunctionSet(show, func(truncate bool) *tracing.FunctionEdit { return a.EditFunctions(notrace, truncate) })
+	return openFunctionSet(show, func(truncate bool) *ftracer.Edit { return a.EditFunctions(notrace, truncate) })
 }
 
 // openGraph is ftrace_graph_open and ftrace_graph_notrace_open.
-func openGraph(t *tracing.Tracer, notrace bool) opener {
+func openGraph(t *ftracer.Tracers, notrace bool) opener {
 	show := func() []string { return t.GraphFunctions(notrace) }
-	return openFunctionSet(show, func(truncate bool) *tracing.FunctionEdit { return t.EditGraph(notrace, truncate) })
+	return openFunctionSet(show, func(truncate bool) *ftracer.Edit { return t.EditGraph(notrace, truncate) })
 }
 
 // openFunctionSet is ftrace_regex_open: writers work on a copy of the set.
-func openFunctionSet(set func() []string, open func(truncate bool) *tracing.FunctionEdit) opener {
+func openFunctionSet(set func() []string, open func(truncate bool) *ftracer.Edit) opener {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		show := lines(set)
 		if !o.Writes() {

@@ -38,7 +38,7 @@ func Tracing(t *tracing.Tracer) *seqfile.Row {
 		value("saved_cmdlines_size", modeRW, text1(t.SavedCmdlinesSize), t.SetSavedCmdlinesSize),
 		{Name: "saved_tgids", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedTGIDs)},
 		{Name: "printk_formats", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.PrintkFormats)},
-		value("tracing_thresh", modeRW, text1(t.Threshold), t.SetThreshold),
+		value("tracing_thresh", modeRW, text1(t.Ftrace().Threshold), t.Ftrace().SetThreshold),
 		{Name: "instances", Mode: modeDir, Dir: instances{t}},
 	}
 	if t.Has(release.HistTriggers) {
@@ -47,7 +47,7 @@ func Tracing(t *tracing.Tracer) *seqfile.Row {
 	}
 	return &seqfile.Row{
 		Name: "tracing", Mode: modeRoot, Kind: seqfile.Tracefs, At: "/sys/kernel/tracing", OthersRead: !t.Has(release.RootOnlyFiles),
-		Dir: slices.Concat(once, functionRows(t), arrayRows(a)),
+		Dir: slices.Concat(once, functionRows(t.Ftrace()), arrayRows(a)),
 	}
 }
 

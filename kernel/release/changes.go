@@ -674,7 +674,7 @@ var Changes = [features]Change{
 	InvalidFunctions: {
 		Subject: trace, Since: Linux6_1,
 		What:   "available_filter_functions has __ftrace_invalid_address___OFFSET for the fentry site of a weak function that another one has replaced; before, the function that is before it",
-		Source: "Debian's kernels: `tracing.TestInvalidFunctions`",
+		Source: "Debian's kernels: `ftracer.TestInvalidFunctions`",
 	},
 
 	HistTriggers: {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 // The targets here write arbitrary text to the files of tracing and check that it is
@@ -18,8 +20,9 @@ func fuzzWrites(f *testing.F, seeds []string, write func(tr *Tracer, text string
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		tr, fake := newTestTracer(t)
-		tr.conf.Functions = fakeFunctions{[]uint64{fake.Symbol("vfs_read"), fake.Symbol("vfs_open")}}
+		fake := tracingtest.New()
+		sites := fakeFunctions{[]uint64{fake.Symbol("vfs_open"), fake.Symbol("vfs_read")}}
+		tr := New(Config{Kprobes: fake, Symbols: fake, Sites: fake, Machine: fake, Module: fake.ModuleLoaded, Functions: sites})
 		names := len(tr.namesInUse)
 		if _, err := tr.definitions.WriteKprobeEvents([]byte("p:base vfs_read n=%di:u32 s=+0(%si):string\n")); err != nil {
 			t.Fatal(err)
@@ -42,7 +45,7 @@ func FuzzFunctionFilter(f *testing.F) {
 	}, func(tr *Tracer, text string) error {
 		var errs []error
 		for _, notrace := range []bool{false, true} {
-			e := tr.global.EditFunctions(notrace, false)
+			e := tr.global.ftrace.EditFunctions(notrace, false)
 			for rest := []byte(text); len(rest) > 0; {
 				n, err := e.Write(rest)
 				if n == 0 || err != nil {
@@ -56,17 +59,17 @@ func FuzzFunctionFilter(f *testing.F) {
 		return errors.Join(errs...)
 	}, func(t *testing.T, tr *Tracer) {
 		for _, notrace := range []bool{false, true} {
-			for _, l := range tr.global.FunctionFilter(notrace) {
+			for _, l := range tr.global.ftrace.FunctionFilter(notrace) {
 				if !strings.HasSuffix(l, "\n") {
 					t.Fatalf("a line without an end: %q", l)
 				}
 			}
-			tr.global.EditFunctions(notrace, true).Close()
+			tr.global.ftrace.EditFunctions(notrace, true).Close()
 		}
 		// Commands remain when the sets are cleared. Each can be removed by the line
 		// that shows it.
 		for range 64 {
-			lines := tr.global.FunctionFilter(false)
+			lines := tr.global.ftrace.FunctionFilter(false)
 			i := 0
 			for i < len(lines) && strings.HasPrefix(lines[i], "#") {
 				i++
@@ -78,7 +81,7 @@ func FuzzFunctionFilter(f *testing.F) {
 			if strings.Contains(lines[i], ":count=") {
 				line += ":0" // any count: it removes the command that has counts
 			}
-			e := tr.global.EditFunctions(false, false)
+			e := tr.global.ftrace.EditFunctions(false, false)
 			if _, err := e.Write([]byte(line + "\n")); err != nil {
 				t.Fatalf("removing %q: %v", lines[i], err)
 			}

@@ -31,7 +31,8 @@
 // buffer's pages), field (the members of an entry), filter, probe (the arguments of
 // definitions), dynevent (definitions and their probes), trigger and hist (triggers and
 // histograms, which trace_events_trigger.go connects), tracingmap (the table of a
-// histogram), cmdlines (the names of tasks) and output (the text of an entry).
+// histogram), ftracer (the tracers of functions, which trace_ftracer.go connects), cmdlines
+// (the names of tasks) and output (the text of an entry).
 //
 // Lock order: Tracer.mu (event_mutex), then package kprobes' lock. errorLog.mu and
 // the locks of packages ring, tracingmap and cmdlines are taken last.
@@ -54,6 +55,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/hist"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
@@ -102,7 +104,7 @@ type Config struct {
 	// numbers without one.
 	Syscalls []string
 	// Functions are the fentry sites. If it is nil, functions cannot be traced.
-	Functions Functions
+	Functions ftracer.Functions
 	// Unwind writes the kernel stack of a task into ips, innermost first, and returns
 	// its length. The stack starts with the instruction that begins past bytes before
 	// ip and with stack pointer sp. If sps is not nil, it gets the stack pointers. If
@@ -184,6 +186,7 @@ type Tracer struct {
 	tasksMu sync.Mutex // guards tasks
 	tasks   cpuScratch // for triggers of trace_marker, which do not run on a vCPU
 
+	ftrace        *ftracer.Tracers
 	perf          *perf.Set
 	bpf           *bpf.System
 	bpfEvent      *Event            // bpf_trace_printk, or nil
@@ -197,11 +200,9 @@ type Tracer struct {
 	definitions *dynevent.Registry
 	hists       *hist.Hists
 	nextType    int
-	expanded    bool          // tracing was used, so the global array's buffer has its full size
-	dumping     atomic.Bool   // dump is running
-	savesNames  atomic.Bool   // an event is on in an array that has the option record-cmd
-	threshold   atomic.Uint64 // tracing_thresh, ns
-	graph       graphTracing
+	expanded    bool        // tracing was used, so the global array's buffer has its full size
+	dumping     atomic.Bool // dump is running
+	savesNames  atomic.Bool // an event is on in an array that has the option record-cmd
 	namesInUse  map[eventName]*Event
 	subsystems  map[string]*subsystem
 	generations uint64
@@ -211,7 +212,6 @@ type Tracer struct {
 	events eventTable // by ID, for readers of the buffer
 
 	tracepoints map[uint64]*tracepoint // by address; fixed
-	stacks      stackTracer
 	triggering  trigger.Config
 	filters     filter.Rules
 }
@@ -304,6 +304,7 @@ func New(c Config) *Tracer {
 	for i := range t.cpus {
 		t.cpus[i].init(c.Symbols)
 	}
+	t.ftrace = t.newFtrace()
 	t.definitions = t.newDefinitions()
 	t.hists = t.newHists()
 	t.perf = t.newPerf()
@@ -318,8 +319,7 @@ func New(c Config) *Tracer {
 	t.arrays = []*Array{t.global}
 	t.ownEvents()
 	t.newStaticEvents()
-	t.newFunctionEvent()
-	t.newGraphEvents()
+	t.newFunctionEvents()
 	return t
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
@@ -31,10 +32,9 @@ type Array struct {
 	// Gen differs between successive instances of the same name.
 	Gen uint64
 
-	options       atomic.Uint64 // a set of option; changed under Tracer.mu
-	graph         arrayGraph
-	tracerOptions []atomic.Bool // by index of tracerOptions
-	timeStart     atomic.Int64  // when the buffer was last emptied: time 0 of latency-format
+	options   atomic.Uint64 // a set of option; changed under Tracer.mu
+	nopAccept atomic.Bool   // the option test_nop_accept; changed under Tracer.mu
+	timeStart atomic.Int64  // when the buffer was last emptied: time 0 of latency-format
 
 	// Guarded by Tracer.mu.
 	expanded        *bool  // ring_buffer_expanded: tracing was used; shared by all arrays unless OwnExpansion
@@ -51,9 +51,9 @@ type Array struct {
 	snapshotReaders int
 	condSnapshot    bool // a histogram's action takes snapshots, which excludes other users
 	files           map[*Event]*EventFile
-	functions       arrayFunctions
 
-	current atomic.Pointer[tracerKind] // changed under Tracer.mu
+	ftrace  *ftracer.Array
+	current atomic.Pointer[ftracer.Kind] // changed under Tracer.mu
 	systems atomic.Pointer[[]Subsystem]
 }
 
@@ -63,14 +63,11 @@ func (t *Tracer) newArray(pages, clock int) *Array {
 		tracer: t, buffer: ring.New(cpus, pages, ring.PageSize), files: map[*Event]*EventFile{}, pipes: make([]bool, cpus), readers: make([]int, cpus),
 		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50, expanded: &t.expanded,
 	}
-	a.tracerOptions = make([]atomic.Bool, len(tracerOptions))
-	for i, o := range tracerOptions {
-		a.tracerOptions[i].Store(o.on)
-	}
+	a.ftrace = t.ftrace.NewArray(functionTrace{a})
 	a.clock.Store(&traceClocks[clock])
 	a.options.Store(uint64(defaultOptions))
 	a.systems.Store(&[]Subsystem{})
-	a.current.Store(&tracers[len(tracers)-1])
+	a.current.Store(nopTracer)
 	return a
 }
 
@@ -443,19 +440,8 @@ func (a *Array) SetBufferPercent(data []byte) error {
 	return a.setNumber(data, 100, func(v uint64) { a.percent = v })
 }
 
-// Threshold returns the text of tracing_thresh in microseconds, kept as 64 bits of
-// nanoseconds: how long a call lasts that function_graph shows.
-func (t *Tracer) Threshold() string {
-	return fmt.Sprintf("%d\n", t.threshold.Load()/1000)
-}
-
-// SetThreshold handles a write to tracing_thresh. It fails with EINVAL if data is not a
-// number.
-func (t *Tracer) SetThreshold(data []byte) error {
-	return t.global.setNumber(data, math.MaxUint64, func(v uint64) { t.threshold.Store(v * 1000) })
-}
-
-// MaxLatency returns the text of tracing_max_latency, as Threshold.
+// MaxLatency returns the text of tracing_max_latency in microseconds, kept as 64 bits of
+// nanoseconds.
 func (a *Array) MaxLatency() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()

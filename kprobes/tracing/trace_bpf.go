@@ -10,6 +10,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/bpf"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 )
 
 // The event by which bpf_trace_printk writes into the trace. It has no tracepoint in the guest: programs are
@@ -120,7 +121,7 @@ func (p programProbes) Listen(sites []uint64, exit bool, hit func(h *bpf.Hit, ar
 		}
 		entered = func(trap *abi.Trap) { t.hookReturn(hook, trap) }
 	}
-	listener := t.conf.Functions.Listen(FunctionHandler{Function: t.programHandler(), Hit: entered, Regs: true, Allocated: true})
+	listener := t.conf.Functions.Listen(ftracer.Handler{Function: t.programHandler(), Hit: entered, Regs: true, Allocated: true})
 	if err := listener.Set(sites); err != nil {
 		return nil, fmt.Errorf("functions of a program: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
@@ -118,13 +119,13 @@ func (e definedEvent) Attach(f *filter.Filter, hit func(trap *abi.Trap, entry []
 type fprobeFunctions struct{ tracer *Tracer }
 
 func (f fprobeFunctions) Match(pattern string) (sites []uint64, named int, err error) {
-	set := functionSet{sites: map[uint64]bool{}}
-	if err := set.change(f.tracer, pattern, nil); err != nil {
+	set := ftracer.Set{}
+	if err := set.Change(f.tracer.ftrace, pattern, nil); err != nil {
 		return nil, 0, err
 	}
-	return set.wanted(f.tracer), len(set.sites), nil
+	return set.Wanted(f.tracer.ftrace), set.Len(), nil
 }
 
 func (f fprobeFunctions) Listen(hit func(trap *abi.Trap)) dynevent.Listener {
-	return f.tracer.conf.Functions.Listen(FunctionHandler{Function: "fprobe_handler", Hit: hit, Regs: true, Allocated: true})
+	return f.tracer.conf.Functions.Listen(ftracer.Handler{Function: "fprobe_handler", Hit: hit, Regs: true, Allocated: true})
 }

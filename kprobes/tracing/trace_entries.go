@@ -12,12 +12,13 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // IDs of the events of group ftrace: enum trace_type.
 const (
-	typeStack     = 4
+	typeStack     = ftracer.TypeStack
 	typePrint     = 5
 	typeBprint    = 6
 	typeUserStack = 12

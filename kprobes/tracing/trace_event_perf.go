@@ -12,6 +12,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
 
@@ -59,7 +60,7 @@ func (t *Tracer) PerfSource(id uint64) (perf.Source, error) {
 		e := t.events.get(uint16(id))
 		switch {
 		case e == nil:
-		case e.ID == typeFunction:
+		case e.ID == ftracer.TypeFunction:
 			return &functionSource{tracer: t}, nil
 		case !e.Internal || e.ID == typePrint:
 			return perfSource{e}, nil

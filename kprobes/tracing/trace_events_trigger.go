@@ -7,6 +7,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/hist"
@@ -132,7 +133,7 @@ func (x triggerFile) RecordStack(s *filter.Subject) {
 	a := x.f.array
 	if !isTask(s.Trap) && a.recording() {
 		if a.has(optRecordCmd) {
-			a.tracer.saveCmdline(a.tracer.scratch(s.Trap), a.tracer.currentPID(s.Trap))
+			a.tracer.saveCmdline(a.tracer.scratch(s.Trap), cmdlines.PID(s.Trap))
 		}
 		a.recordStack(s.Trap, a.tracer.unwindHandler(s.Trap, x.f.Event), a.now(), s.Entry[2], s.Entry[3])
 	}

@@ -69,7 +69,7 @@ func (t *Tracer) RemoveInstance(name string) error {
 	if a.users > 0 {
 		return fmt.Errorf("instance %s has %d users: %w", name, a.users, syscall.EBUSY)
 	}
-	if err := a.stopFunctions(); err != nil {
+	if err := a.ftrace.Stop(); err != nil {
 		return err
 	}
 	for _, f := range a.files {

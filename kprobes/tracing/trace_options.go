@@ -8,6 +8,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 )
 
 // option is a bit of Array.options: TRACE_ITER_*.
@@ -68,46 +69,33 @@ var optionNames = [...]string{
 // while that tracer is current; the directory options always has it.
 type tracerOption struct {
 	tracer, name string
-	// set is set_flag; if it is nil, the option accepts any value. Tracer.mu is held.
+	get          func(a *Array) bool
+	// set is set_tracer_option; Tracer.mu is held.
 	set func(a *Array, on bool) error
-	on  bool // at first
 }
 
-// Indices of the options of function_graph in tracerOptions.
-const (
-	graphOverrun = iota
-	graphCPUColumn
-	graphOverhead
-	graphProc
-	graphDuration
-	graphAbstime
-	graphIRQs
-	graphTail
-	graphSleepTime
-)
-
-var tracerOptions = []tracerOption{
-	graphOverrun:   {tracer: graphName, name: "funcgraph-overrun"},
-	graphCPUColumn: {tracer: graphName, name: "funcgraph-cpu", on: true},
-	graphOverhead:  {tracer: graphName, name: "funcgraph-overhead", on: true},
-	graphProc:      {tracer: graphName, name: "funcgraph-proc"},
-	graphDuration:  {tracer: graphName, name: "funcgraph-duration", on: true},
-	graphAbstime:   {tracer: graphName, name: "funcgraph-abstime"},
-	graphIRQs:      {tracer: graphName, name: "funcgraph-irqs", on: true},
-	graphTail:      {tracer: graphName, name: "funcgraph-tail"},
-	graphSleepTime: {tracer: graphName, name: "sleep-time", on: true, set: (*Array).measureSleep},
-	{tracer: "function", name: "func_stack_trace", set: func(a *Array, on bool) error {
-		a.functions.stacks = on
-		return a.updateFunctions()
-	}},
-	{tracer: "nop", name: "test_nop_accept", set: func(a *Array, on bool) error {
+var tracerOptions = append(functionOptions(),
+	tracerOption{nopName, "test_nop_accept", func(a *Array) bool { return a.nopAccept.Load() }, func(a *Array, on bool) error {
 		a.tracer.conf.Machine.Printk(7, "nop_test_accept flag set to %d: we accept. Now cat trace_options to see the result", bit(on))
+		a.nopAccept.Store(on)
 		return nil
 	}},
-	{tracer: "nop", name: "test_nop_refuse", set: func(a *Array, on bool) error {
+	tracerOption{nopName, "test_nop_refuse", func(*Array) bool { return false }, func(a *Array, on bool) error {
 		a.tracer.conf.Machine.Printk(7, "nop_test_refuse flag set to %d: we refuse. Now cat trace_options to see the result", bit(on))
 		return fmt.Errorf("test_nop_refuse: %w", syscall.EINVAL)
 	}},
+)
+
+// functionOptions are the options of the tracers of functions.
+func functionOptions() (list []tracerOption) {
+	for i, o := range ftracer.Options {
+		list = append(list, tracerOption{
+			o.Tracer, o.Name,
+			func(a *Array) bool { return a.ftrace.Option(i) },
+			func(a *Array, on bool) error { return a.ftrace.SetOption(i, on) },
+		})
+	}
+	return list
 }
 
 func bit(on bool) int {
@@ -139,9 +127,9 @@ func (a *Array) TraceOptions() string {
 		}
 		b.WriteString(optionLine(name, a.has(1<<i)))
 	}
-	for i, o := range tracerOptions {
+	for _, o := range tracerOptions {
 		if o.tracer == a.currentTracer() {
-			b.WriteString(optionLine(o.name, a.tracerOptions[i].Load()))
+			b.WriteString(optionLine(o.name, o.get(a)))
 		}
 	}
 	return b.String()
@@ -161,9 +149,9 @@ func (a *Array) WriteTraceOptions(data []byte) error {
 	if i := slices.Index(optionNames[:], name); i >= 0 && a.tracer.hasOption(1<<i) {
 		return a.setOption(1<<i, !off)
 	}
-	for i, o := range tracerOptions {
+	for _, o := range tracerOptions {
 		if o.name == name && o.tracer == a.currentTracer() {
-			return a.setTracerOption(i, !off)
+			return o.set(a, !off)
 		}
 	}
 	return fmt.Errorf("no option %q: %w", word, syscall.EINVAL)
@@ -219,19 +207,6 @@ var optionActs = map[option]func(a *Array, on bool){
 	optRecordTGID: func(a *Array, _ bool) { a.tracer.tgids.Grow() },
 }
 
-// setTracerOption is set_tracer_option: the tracer is asked even if the option has that value.
-// The caller holds mu.
-func (a *Array) setTracerOption(i int, on bool) error {
-	o := tracerOptions[i]
-	if o.set != nil {
-		if err := o.set(a, on); err != nil {
-			return err
-		}
-	}
-	a.tracerOptions[i].Store(on)
-	return nil
-}
-
 // Option is a file of the directory options.
 type Option struct {
 	Name string
@@ -249,8 +224,12 @@ func (a *Array) Options() []Option {
 			all = append(all, Option{name, a, o, 0})
 		}
 	}
+	names := map[string]bool{}
+	for _, k := range a.tracers() {
+		names[k.Name] = true
+	}
 	for i, o := range tracerOptions {
-		if a.hasTracer(o.tracer) {
+		if names[o.tracer] {
 			all = append(all, Option{o.name, a, 0, i})
 		}
 	}
@@ -261,7 +240,7 @@ func (a *Array) Options() []Option {
 func (o Option) Text() string {
 	on := o.array.has(o.bit)
 	if o.bit == 0 {
-		on = o.array.tracerOptions[o.tracer].Load()
+		on = tracerOptions[o.tracer].get(o.array)
 	}
 	return fmt.Sprintf("%d\n", bit(on))
 }
@@ -278,8 +257,8 @@ func (o Option) Set(data []byte) error {
 	switch {
 	case o.bit != 0:
 		return o.array.setOption(o.bit, on)
-	case o.array.tracerOptions[o.tracer].Load() == on:
+	case tracerOptions[o.tracer].get(o.array) == on:
 		return nil
 	}
-	return o.array.setTracerOption(o.tracer, on)
+	return tracerOptions[o.tracer].set(o.array, on)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
@@ -129,7 +130,7 @@ func (t *Tracer) traceContextHere(trap *abi.Trap) (flags, preempt byte) {
 func (e *Event) commit(trap *abi.Trap, en *entry) {
 	t := e.tracer
 	defer t.discard(trap)
-	pid := t.currentPID(trap)
+	pid := cmdlines.PID(trap)
 	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(pid))
 	c := t.scratch(trap)
 	c.read.Load(trap)
@@ -206,18 +207,10 @@ func (f *EventFile) records(s *filter.Subject) bool {
 	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.ignores(pid) && f.filter.Load().Passes(s)
 }
 
-func (t *Tracer) currentPID(trap *abi.Trap) int32 {
-	v, err := trap.Mem.ReadU64(trap.Task + abi.TaskPID)
-	if err != nil {
-		return 0
-	}
-	return int32(uint32(v))
-}
-
 // saveTGID saves which process the task belongs to.
 func (t *Tracer) saveTGID(trap *abi.Trap) {
 	if v, err := trap.Mem.ReadU64(trap.Task + abi.TaskTGID); err == nil {
-		t.tgids.Save(t.currentPID(trap), int32(uint32(v)))
+		t.tgids.Save(cmdlines.PID(trap), int32(uint32(v)))
 	}
 }
 
@@ -230,6 +223,30 @@ func (t *Tracer) saveCmdline(c *cpuScratch, pid int32) {
 	if t.cmdlines.Save(pid, &c.read) {
 		c.pid, c.name = pid, c.read
 	}
+}
+
+// recordOwn writes an entry of group ftrace to a's buffer. It runs in handler context.
+func (a *Array) recordOwn(trap *abi.Trap, en *probe.Entry, pid int32) bool {
+	t := a.tracer
+	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(pid))
+	if !a.buffer.Commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.Buf[:en.N]) {
+		return false
+	}
+	if a.has(optRecordTGID) {
+		t.saveTGID(trap)
+	}
+	a.saveName(trap)
+	return true
+}
+
+// saveName saves the name of the task. It runs in handler context.
+func (a *Array) saveName(trap *abi.Trap) {
+	if !a.has(optRecordCmd) {
+		return
+	}
+	c := &a.tracer.cpus[trap.CPU]
+	c.read.Load(trap)
+	a.tracer.saveCmdline(c, cmdlines.PID(trap))
 }
 
 // line is an entry's position in the reading, for print_trace_line.
@@ -245,7 +262,7 @@ type line struct {
 func (a *Array) appendHeader(b []byte, from *ring.Buffer) []byte {
 	b = fmt.Appendf(b, "# tracer: %s\n#\n", a.currentTracer())
 	if a.printsGraph() {
-		return a.appendGraphHeader(b, from)
+		return a.ftrace.AppendGraphHeader(b, from)
 	}
 	entries, overrun := from.Totals()
 	switch {

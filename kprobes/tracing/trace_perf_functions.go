@@ -9,7 +9,9 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
 
@@ -19,8 +21,8 @@ import (
 type functionSource struct {
 	tracer          *Tracer
 	event           *perf.Event
-	listener        FunctionListener
-	filter, notrace functionSet
+	listener        ftracer.Listener
+	filter, notrace ftracer.Set
 }
 
 // Attach implements perf.Source: perf_ftrace_function_register. It fails with EINVAL if samples
@@ -33,7 +35,7 @@ func (s *functionSource) Attach(p *perf.Event) (detach func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.event = p
-	s.listener = t.conf.Functions.Listen(FunctionHandler{Function: "perf_ftrace_function_call", Hit: s.hit, Allocated: true})
+	s.listener = t.conf.Functions.Listen(ftracer.Handler{Function: "perf_ftrace_function_call", Hit: s.hit, Allocated: true})
 	if err := s.update(); err != nil {
 		return nil, err
 	}
@@ -53,7 +55,7 @@ func (s *functionSource) detach() {
 // update listens to what the filter lets through of the functions that there are. The caller
 // holds mu.
 func (s *functionSource) update() error {
-	return s.listener.Set(s.filter.wantedBut(s.tracer, &s.notrace))
+	return s.listener.Set(s.filter.WantedBut(s.tracer.ftrace, &s.notrace))
 }
 
 // ParseFilter implements perf.Source: ftrace_function_set_filter. The filter says which functions
@@ -67,7 +69,7 @@ func (s *functionSource) ParseFilter(text string) (*filter.Filter, error) {
 	t := s.tracer
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	terms, ferr := t.filters.ParseFunctions(text, t.events.get(typeFunction).entryMembers())
+	terms, ferr := t.filters.ParseFunctions(text, t.events.get(ftracer.TypeFunction).entryMembers())
 	if ferr != nil {
 		return nil, fmt.Errorf("filter %q: %w", text, ferr)
 	}
@@ -84,11 +86,11 @@ func (s *functionSource) change(terms []filter.FunctionTerm) error {
 			set = &s.notrace
 		}
 		for _, word := range term.Words {
-			changed := functionSet{sites: map[uint64]bool{}}
+			changed := ftracer.Set{}
 			if !first[term.Not] {
-				changed = set.clone()
+				changed = set.Clone()
 			}
-			if err := changed.change(s.tracer, word, nil); err != nil {
+			if err := changed.Change(s.tracer.ftrace, word, nil); err != nil {
 				return err
 			}
 			*set, first[term.Not] = changed, false
@@ -100,12 +102,12 @@ func (s *functionSource) change(terms []filter.FunctionTerm) error {
 // hit is perf_ftrace_function_call. It runs in handler context.
 func (s *functionSource) hit(trap *abi.Trap) {
 	t := s.tracer
-	en := t.newEntry(trap, typeFunction)
+	en := t.newEntry(trap, ftracer.TypeFunction)
 	if en == nil {
 		return
 	}
 	defer t.discard(trap)
-	pid := t.currentPID(trap)
+	pid := cmdlines.PID(trap)
 	en.Buf[2], en.Buf[3] = t.traceContextHere(trap)
 	if t.conf.has[release.NoAssistFunc] && en.Buf[3]&0xf < 0xf {
 		en.Buf[3]++ // since then the function itself disables preemption, before it looks

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kernel/wait"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -35,7 +36,7 @@ type Pipe struct {
 	index   int    // of the next entry
 	text    []byte // text that no read has returned yet
 	held    []byte // a line of function_graph that did not fit; its entry is consumed
-	graph   *graphPrinter
+	graph   *ftracer.GraphPrinter
 	ahead   []byte // the entry behind event
 	started bool   // a read has returned text, so an end of file is possible
 }
@@ -203,11 +204,11 @@ func (p *Pipe) fill(size, limit, first int) (left bool) {
 // no such form.
 func (p *Pipe) fillGraph(b *ring.Buffer, text []byte, r ring.Record, most int) bool {
 	if p.graph == nil {
-		p.graph = p.array.newGraphPrinter()
+		p.graph = p.array.ftrace.NewGraphPrinter()
 	}
 	ahead := &pipeAhead{pipe: p, buffer: b, of: r}
 	before := len(p.text)
-	line, ok := p.graph.append(text, line{Record: r, index: p.index, next: r.Time}, ahead)
+	line, ok := p.graph.Append(text, r, ahead)
 	if !ok {
 		return false
 	}
@@ -232,7 +233,7 @@ type pipeAhead struct {
 	next    ring.Record
 }
 
-func (g *pipeAhead) after() (r ring.Record, ok bool) {
+func (g *pipeAhead) After() (r ring.Record, ok bool) {
 	if g.pipe.ahead == nil {
 		g.pipe.ahead = make([]byte, 0, ring.PageSize)
 	}
@@ -244,4 +245,4 @@ func (g *pipeAhead) after() (r ring.Record, ok bool) {
 	return g.next, true
 }
 
-func (g *pipeAhead) take() { g.buffer.Drop(g.next) }
+func (g *pipeAhead) Take() { g.buffer.Drop(g.next) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
@@ -62,7 +63,7 @@ func (t *Tracer) printk(trap *abi.Trap) {
 		return
 	}
 	en.N += copy(en.Buf[en.N:], data)
-	a.recordOwn(trap, en, t.currentPID(trap))
+	a.recordOwn(trap, &en.Entry, cmdlines.PID(trap))
 }
 
 // addFormat adds a module's format. A reader has the list as it was.

@@ -3,6 +3,7 @@ package tracing
 import (
 	"fmt"
 
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -22,7 +23,7 @@ type TraceReader struct {
 	rounds   int // how often it has continued at the end
 	index    int
 	annotate bool
-	graph    *graphPrinter
+	graph    *ftracer.GraphPrinter
 	started  []bool // per vCPU: an entry was shown, or no announcement is needed
 }
 
@@ -114,9 +115,9 @@ func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 	r.index++
 	if r.array.printsGraph() {
 		if r.graph == nil {
-			r.graph = r.array.newGraphPrinter()
+			r.graph = r.array.ftrace.NewGraphPrinter()
 		}
-		if b, ok = r.graph.append(b, l, graphAhead{r.it, rec.CPU}); ok {
+		if b, ok = r.graph.Append(b, rec, graphAhead{r.it, rec.CPU}); ok {
 			return b, true
 		}
 	}
@@ -147,8 +148,8 @@ type graphAhead struct {
 	cpu int
 }
 
-func (g graphAhead) after() (ring.Record, bool) { return g.it.PeekCPU(g.cpu) }
-func (g graphAhead) take()                      { g.it.Skip(g.cpu) }
+func (g graphAhead) After() (ring.Record, bool) { return g.it.PeekCPU(g.cpu) }
+func (g graphAhead) Take()                      { g.it.Skip(g.cpu) }
 
 // maxRounds is how often a reader looks for new entries before it gets an end of file.
 // Linux looks every time, so under load a reader may never reach the end.

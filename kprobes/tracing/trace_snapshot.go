@@ -8,6 +8,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -196,7 +197,7 @@ func (a *Array) putString(h snapshotHit, text string) {
 	en.N += copy(en.Buf[en.N:], text)
 	en.Buf[en.N] = 0
 	en.N++
-	pid := t.currentPID(trap)
+	pid := cmdlines.PID(trap)
 	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(pid))
 	if a.buffer.Commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.Buf[:en.N]) && t.savesNames.Load() {
 		a.saveName(trap)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 )
 
@@ -110,7 +111,7 @@ func (a *Array) recordStack(trap *abi.Trap, ips []uint64, time int64, flags, pre
 	}
 	defer t.discard(trap)
 	en.Buf[2], en.Buf[3] = flags, preempt
-	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(t.currentPID(trap)))
+	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(cmdlines.PID(trap)))
 	en.Word(uint64(len(ips)))
 	for _, ip := range ips {
 		en.Word(ip)
@@ -132,7 +133,7 @@ func (a *Array) recordUserStack(trap *abi.Trap, time int64, flags, preempt byte)
 	}
 	defer t.discard(trap)
 	en.Buf[2], en.Buf[3] = flags, preempt
-	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(t.currentPID(trap)))
+	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(cmdlines.PID(trap)))
 	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
 	en.Word(uint64(uint32(tgid)))
 	stack, err := trap.Mem.ReadU64(trap.Task + abi.TaskStack)

@@ -99,9 +99,10 @@ type tracepoint struct {
 	event  *staticEvent // the event of the same name
 	// nextPID is the offset of sched_switch's field while function_graph wants to know it,
 	// otherwise 0.
-	nextPID atomic.Int32
-	raw     atomic.Pointer[[]*rawUser]
-	calls   []*syscallEvent // of sys_enter and sys_exit: events by system call number
+	nextPID  atomic.Int32
+	watchers int // arrays for which it does; guarded by Tracer.mu
+	raw      atomic.Pointer[[]*rawUser]
+	calls    []*syscallEvent // of sys_enter and sys_exit: events by system call number
 }
 
 // use adds d to the number of enabled events of the tracepoint. The caller holds
@@ -200,7 +201,7 @@ func (t *Tracer) Tracepoint(trap *abi.Trap) {
 	}
 	data := trap.Data[field.HeaderSize:]
 	if at := int(tp.nextPID.Load()); at != 0 && len(trap.Data) >= at+4 {
-		t.graphSwitch(trap, int32(binary.LittleEndian.Uint32(trap.Data[at:])))
+		t.ftrace.SchedSwitch(trap, int32(binary.LittleEndian.Uint32(trap.Data[at:])))
 	}
 	if ev := tp.event; ev != nil && len(trap.Data) >= ev.size && len(trap.Data) <= ring.MaxData {
 		if en := ev.begin(trap); en != nil {

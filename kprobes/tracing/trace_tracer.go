@@ -7,48 +7,34 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 )
 
-// tracerKind is struct tracer: a value of current_tracer.
-type tracerKind struct {
-	name string
-	// set starts or stops the tracer; it may be nil. Tracer.mu is held.
-	set func(a *Array, on bool) error
-}
+// nopName is the tracer that does nothing, which is current at first.
+const nopName = "nop"
 
-// tracers are in the order of available_tracers; the last one is current at first.
-var tracers = [...]tracerKind{
-	{graphName, (*Array).graphTracer},
-	{"function", (*Array).functionTracer},
-	{nopName, nil},
-}
+// nopTracer is the value of Array.current for it.
+var nopTracer = &ftracer.Kind{Name: nopName}
 
-const (
-	graphName = "function_graph"
-	nopName   = "nop"
-)
+// printsGraph reports whether lines have function_graph's form now.
+func (a *Array) printsGraph() bool { return a.currentTracer() == ftracer.GraphName }
 
-// hasTracer reports whether the array's kernel supports a tracer; instances have
-// function_graph since 6.12.
-func (a *Array) hasTracer(name string) bool {
-	c := &a.tracer.conf
-	switch name {
-	case graphName:
-		return c.Functions != nil && (a == a.tracer.global || c.has[release.GraphInstances])
-	case "function":
-		return c.Functions != nil
-	default:
-		return true
+// tracers returns what current_tracer can be, in the order of available_tracers.
+func (a *Array) tracers() []*ftracer.Kind {
+	var list []*ftracer.Kind
+	for i := range ftracer.Kinds {
+		if k := &ftracer.Kinds[i]; a.ftrace.Supports(*k) {
+			list = append(list, k)
+		}
 	}
+	return append(list, nopTracer)
 }
 
 // AvailableTracers returns the text of available_tracers.
 func (a *Array) AvailableTracers() string {
 	var names []string
-	for _, k := range tracers {
-		if a.hasTracer(k.name) {
-			names = append(names, k.name)
-		}
+	for _, k := range a.tracers() {
+		names = append(names, k.Name)
 	}
 	return strings.Join(names, " ") + "\n"
 }
@@ -56,7 +42,7 @@ func (a *Array) AvailableTracers() string {
 // CurrentTracer returns the text of current_tracer.
 func (a *Array) CurrentTracer() string { return a.currentTracer() + "\n" }
 
-func (a *Array) currentTracer() string { return a.current.Load().name }
+func (a *Array) currentTracer() string { return a.current.Load().Name }
 
 // SetCurrentTracer handles a write to current_tracer. It fails with EINVAL if there is
 // no such tracer. The entries of the previous tracer are dropped.
@@ -71,30 +57,30 @@ func (a *Array) SetCurrentTracer(data []byte) error {
 	if err := a.expandFor(name != nopName); err != nil {
 		return err
 	}
-	for _, k := range tracers {
-		if k.name == name && a.hasTracer(name) {
-			return a.setTracer(&k)
+	for _, k := range a.tracers() {
+		if k.Name == name {
+			return a.setTracer(k)
 		}
 	}
 	return fmt.Errorf("no tracer %q: %w", name, syscall.EINVAL)
 }
 
 // setTracer is tracing_set_tracer. The caller holds mu.
-func (a *Array) setTracer(k *tracerKind) error {
+func (a *Array) setTracer(k *ftracer.Kind) error {
 	old := a.current.Load()
-	if old.name == k.name {
+	if old == k {
 		return nil
 	}
-	a.current.Store(&tracers[len(tracers)-1])
-	if old.set != nil {
-		if err := old.set(a, false); err != nil {
+	a.current.Store(nopTracer)
+	if old != nopTracer {
+		if err := a.ftrace.Set(*old, false); err != nil {
 			return err
 		}
 		a.tracer.conf.Machine.SynchronizeRCU()
 	}
 	a.ClearTrace(-1)
-	if k.set != nil {
-		if err := k.set(a, true); err != nil {
+	if k != nopTracer {
+		if err := a.ftrace.Set(*k, true); err != nil {
 			return err
 		}
 	}

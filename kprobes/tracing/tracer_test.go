@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
@@ -29,9 +29,9 @@ type fakeListener struct{}
 func (fakeListener) Set([]uint64) error { return nil }
 
 func (f fakeFunctions) All() []uint64                           { return f.sites }
-func (f fakeFunctions) Listen(FunctionHandler) FunctionListener { return fakeListener{} }
-func (f fakeFunctions) Listened() []ListenedFunction            { return nil }
-func (f fakeFunctions) Touched() []ListenedFunction             { return nil }
+func (f fakeFunctions) Listen(ftracer.Handler) ftracer.Listener { return fakeListener{} }
+func (f fakeFunctions) Listened() []ftracer.Listened            { return nil }
+func (f fakeFunctions) Touched() []ftracer.Listened             { return nil }
 
 // write writes lines to kprobe_events one by one, each of which must succeed.
 func write(t testing.TB, tr *Tracer, lines ...string) {
@@ -61,27 +61,4 @@ func traceText(tr *Tracer) string {
 func traceLines(tr *Tracer) []string {
 	_, text, _ := strings.Cut(traceText(tr), "|         |\n")
 	return strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
-}
-
-// TestInvalidFunctions: the site of a function that has no symbol, because it was weak and another one has
-// replaced it, is listed, and is in no filter.
-func TestInvalidFunctions(t *testing.T) {
-	for _, tc := range []struct {
-		linux release.Version
-		want  string
-	}{{release.Linux5_10, "vfs_open vfs_open vfs_read"}, {release.Linux6_1, "vfs_open __ftrace_invalid_address___16 vfs_read"}} {
-		f := tracingtest.New()
-		open := f.Symbol("vfs_open")
-		tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Linux: tc.linux, Functions: fakeFunctions{[]uint64{open + 4, open + 16, f.Symbol("vfs_read")}}})
-		if got := strings.Join(strings.Fields(strings.Join(tr.AvailableFunctions(), "")), " "); got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.linux, got, tc.want)
-		}
-		n := strings.Count(tc.want, "vfs_open")
-		if got := tr.FindFunctions("vfs_open"); len(got) != n {
-			t.Errorf("%s: vfs_open is %#x", tc.linux, got)
-		}
-		if got := tr.FindFunctions("__ftrace*"); len(got) != 0 {
-			t.Errorf("%s: %#x", tc.linux, got)
-		}
-	}
 }

@@ -139,6 +139,15 @@ func (n *Comm) Load(trap *abi.Trap) {
 	binary.LittleEndian.PutUint64(n[8:], high)
 }
 
+// PID returns the pid of the task of a hit, in handler context; 0 if its memory cannot be read.
+func PID(trap *abi.Trap) int32 {
+	v, err := trap.Mem.ReadU64(trap.Task + abi.TaskPID)
+	if err != nil {
+		return 0
+	}
+	return int32(uint32(v))
+}
+
 // String returns the name.
 func (n *Comm) String() string { return string(n.text()) }
 

@@ -1,4 +1,4 @@
-package tracing
+package ftracer
 
 import (
 	"fmt"
@@ -10,24 +10,31 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
+// maxStack is STACK_TRACE_ENTRIES, as far as it is recorded.
+const maxStack = 128
+
+// softirqOffset is SOFTIRQ_OFFSET: a softirq is running.
+const softirqOffset = 256
+
 // stackTracer looks for the deepest kernel stack: at each function entry it measures
 // how much of the task's stack is used.
 type stackTracer struct {
 	max atomic.Uint64 // stack_max_size, bytes
 
-	// Guarded by Tracer.mu.
+	// Guarded by Config.Mutex.
 	on       bool // kernel.stack_tracer_enabled
-	filter   functionSet
-	listener FunctionListener
+	filter   Set
+	listener Listener
 
-	mu    sync.Mutex // guards the rest, the deepest stack
+	mu    sync.Mutex // guards the rest: the deepest stack
+	sps   [maxStack]uint64
 	n     int
 	ips   [maxStack]uint64
 	depth [maxStack]uint64 // distance from the stack's top, bytes
 }
 
 // StackTracer sets kernel.stack_tracer_enabled.
-func (t *Tracer) StackTracer(on bool) error {
+func (t *Tracers) StackTracer(on bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stacks.on = on
@@ -36,22 +43,22 @@ func (t *Tracer) StackTracer(on bool) error {
 
 // updateStackTracer makes the tracer listen to the functions of its filter. The caller
 // holds mu.
-func (t *Tracer) updateStackTracer() error {
+func (t *Tracers) updateStackTracer() error {
 	s := &t.stacks
 	if t.conf.Functions == nil || t.conf.Unwind == nil || !s.on && s.listener == nil {
 		return nil
 	}
 	if s.listener == nil {
-		s.listener = t.conf.Functions.Listen(FunctionHandler{Function: "stack_trace_call", Hit: t.measureStack})
+		s.listener = t.conf.Functions.Listen(Handler{Function: "stack_trace_call", Hit: t.measureStack})
 	}
 	if !s.on {
 		return s.listener.Set(nil)
 	}
-	return s.listener.Set(s.filter.wanted(t))
+	return s.listener.Set(s.filter.Wanted(t))
 }
 
 // measureStack is stack_trace_call. It runs in handler context.
-func (t *Tracer) measureStack(trap *abi.Trap) {
+func (t *Tracers) measureStack(trap *abi.Trap) {
 	const word = 8 // the call of the tracer has pushed its return address
 	if trap.Preempt&(abi.NMIMask|abi.HardirqMask|softirqOffset) != 0 {
 		return // Linux has other stacks for interrupts, which it does not measure
@@ -66,13 +73,12 @@ func (t *Tracer) measureStack(trap *abi.Trap) {
 	if top-at <= s.max.Load() {
 		return
 	}
-	sps := &t.cpus[trap.CPU].stack
-	s.n = t.conf.Unwind(trap.Task, trap.Regs.IP, 0, trap.Regs.SP, s.ips[:], sps[:])
+	s.n = t.conf.Unwind(trap.Task, trap.Regs.IP, 0, trap.Regs.SP, s.ips[:], s.sps[:])
 	s.max.Store(top - at)
 	s.ips[0] += fentrySize
 	for i := range s.n {
 		// A return address is right below its caller's stack pointer.
-		s.depth[i] = top - (sps[i] - word)
+		s.depth[i] = top - (s.sps[i] - word)
 	}
 }
 
@@ -81,11 +87,11 @@ func (t *Tracer) measureStack(trap *abi.Trap) {
 const fentrySize = 5
 
 // StackMaxSize returns the text of stack_max_size, which is signed.
-func (t *Tracer) StackMaxSize() string { return fmt.Sprintf("%d\n", int64(t.stacks.max.Load())) }
+func (t *Tracers) StackMaxSize() string { return fmt.Sprintf("%d\n", int64(t.stacks.max.Load())) }
 
 // SetStackMaxSize handles a write to stack_max_size. It fails with EINVAL if data is
 // not a number.
-func (t *Tracer) SetStackMaxSize(data []byte) error {
+func (t *Tracers) SetStackMaxSize(data []byte) error {
 	v, err := kstrtox.FromUser(data)
 	if err != nil {
 		return fmt.Errorf("stack_max_size: %w", err)
@@ -97,7 +103,7 @@ func (t *Tracer) SetStackMaxSize(data []byte) error {
 }
 
 // StackTrace returns the lines of stack_trace: the deepest stack so far.
-func (t *Tracer) StackTrace() []string {
+func (t *Tracers) StackTrace() []string {
 	t.mu.Lock()
 	on := t.stacks.on
 	t.mu.Unlock()
@@ -116,19 +122,19 @@ func (t *Tracer) StackTrace() []string {
 			size -= depth[i+1]
 		}
 		line := fmt.Appendf(nil, "%3d) %8d   %5d   ", i, depth[i], size)
-		lines = append(lines, string(append(t.global.appendSymbol(line, ips[i], true), '\n')))
+		lines = append(lines, string(append(t.global.trace.AppendSymbol(line, ips[i], true), '\n')))
 	}
 	return lines
 }
 
 // StackFilter returns the lines of stack_trace_filter.
-func (t *Tracer) StackFilter() []string {
+func (t *Tracers) StackFilter() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stacks.filter.lines(t, t.stacks.filter.known(t), "#### all functions enabled ####\n", false)
 }
 
 // EditStackFilter opens stack_trace_filter for writing.
-func (t *Tracer) EditStackFilter(truncate bool) *FunctionEdit {
+func (t *Tracers) EditStackFilter(truncate bool) *Edit {
 	return t.editFunctions(nil, &t.stacks.filter, truncate, t.updateStackTracer)
 }

@@ -1,4 +1,4 @@
-package tracing
+package ftracer
 
 import (
 	"fmt"
@@ -19,15 +19,15 @@ type Functions interface {
 	// All returns the sites by address.
 	All() []uint64
 	// Listen creates a listener that does not listen to any function yet.
-	Listen(by FunctionHandler) FunctionListener
+	Listen(by Handler) Listener
 	// Listened returns the sites that somebody listens to, by address.
-	Listened() []ListenedFunction
+	Listened() []Listened
 	// Touched returns the sites that somebody has ever listened to, by address.
-	Touched() []ListenedFunction
+	Touched() []Listened
 }
 
-// FunctionHandler is the callback of a FunctionListener.
-type FunctionHandler struct {
+// Handler is the callback of a Listener.
+type Handler struct {
 	// Function is the kernel function that stands for the callback in files and stack
 	// traces.
 	Function string
@@ -43,14 +43,14 @@ type FunctionHandler struct {
 	Last bool
 }
 
-// FunctionListener is ftrace_ops.
-type FunctionListener interface {
+// Listener is ftrace_ops.
+type Listener interface {
 	// Set replaces the functions that it listens to.
 	Set(sites []uint64) error
 }
 
-// ListenedFunction is one function in enabled_functions.
-type ListenedFunction struct {
+// Listened is one function in enabled_functions.
+type Listened struct {
 	Addr  uint64
 	Count int    // listeners; all kprobes together are one
 	Regs  bool   // a listener gets all registers
@@ -61,7 +61,7 @@ type ListenedFunction struct {
 }
 
 // sites returns the fentry sites; there are none if the kernel has no function tracer.
-func (t *Tracer) sites() []uint64 {
+func (t *Tracers) sites() []uint64 {
 	if t.conf.Functions == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (t *Tracer) sites() []uint64 {
 
 // functionName is the name of the function at a site, with its module. A site of a weak function that
 // another one has replaced is in none.
-func (t *Tracer) functionName(site uint64) (name, module string) {
+func (t *Tracers) functionName(site uint64) (name, module string) {
 	sym, off, ok := t.conf.Symbols.Lookup(site)
 	switch {
 	case !ok:
@@ -86,22 +86,22 @@ func (t *Tracer) functionName(site uint64) (name, module string) {
 const mcountMaxOffset = 4
 
 // replaced reports whether a site at an offset from a function belongs to another one that has no symbol.
-func (t *Tracer) replaced(off uint64) bool {
-	return off > mcountMaxOffset && t.conf.has[release.InvalidFunctions]
+func (t *Tracers) replaced(off uint64) bool {
+	return off > mcountMaxOffset && t.conf.Has[release.InvalidFunctions]
 }
 
 // traceable returns the sites without those of replaced functions.
-func (t *Tracer) traceable() []uint64 {
+func (t *Tracers) traceable() []uint64 {
 	return slices.DeleteFunc(t.sites(), t.inNone)
 }
 
-func (t *Tracer) inNone(site uint64) bool {
+func (t *Tracers) inNone(site uint64) bool {
 	_, off, ok := t.conf.Symbols.Lookup(site)
 	return ok && t.replaced(off)
 }
 
 // functionLine returns a function as the files list it.
-func (t *Tracer) functionLine(site uint64) string {
+func (t *Tracers) functionLine(site uint64) string {
 	name, module := t.functionName(site)
 	if module != "" {
 		name += " [" + module + "]"
@@ -110,7 +110,7 @@ func (t *Tracer) functionLine(site uint64) string {
 }
 
 // AvailableFunctions returns the lines of available_filter_functions.
-func (t *Tracer) AvailableFunctions() []string {
+func (t *Tracers) AvailableFunctions() []string {
 	var lines []string
 	for _, site := range t.sites() {
 		lines = append(lines, t.functionLine(site))
@@ -120,18 +120,18 @@ func (t *Tracer) AvailableFunctions() []string {
 
 // FunctionAddrs returns the lines of available_filter_functions_addrs; ok is false if
 // the release has no such file.
-func (t *Tracer) FunctionAddrs() (lines func() []string, ok bool) {
+func (t *Tracers) FunctionAddrs() (lines func() []string, ok bool) {
 	return func() []string {
 		var lines []string
 		for _, site := range t.sites() {
 			lines = append(lines, fmt.Sprintf("%x %s", site, t.functionLine(site)))
 		}
 		return lines
-	}, t.conf.has[release.FunctionAddrs]
+	}, t.conf.Has[release.FunctionAddrs]
 }
 
 // EnabledFunctions returns the lines of enabled_functions.
-func (t *Tracer) EnabledFunctions() []string {
+func (t *Tracers) EnabledFunctions() []string {
 	if t.conf.Functions == nil {
 		return nil
 	}
@@ -140,20 +140,20 @@ func (t *Tracer) EnabledFunctions() []string {
 
 // TouchedFunctions returns the lines of touched_functions; ok is false if the release
 // has no such file.
-func (t *Tracer) TouchedFunctions() (func() []string, bool) {
+func (t *Tracers) TouchedFunctions() (func() []string, bool) {
 	return func() []string {
 		if t.conf.Functions == nil {
 			return nil
 		}
 		return t.listenedLines(t.conf.Functions.Touched())
-	}, t.conf.has[release.TouchedFunctions]
+	}, t.conf.Has[release.TouchedFunctions]
 }
 
 // listenedLines is t_show of enabled_functions: a column for each flag, of which only R
 // and I are ever set.
-func (t *Tracer) listenedLines(functions []ListenedFunction) []string {
+func (t *Tracers) listenedLines(functions []Listened) []string {
 	columns := 6
-	if t.conf.has[release.TouchedFunctions] {
+	if t.conf.Has[release.TouchedFunctions] {
 		columns = 11
 	}
 	var lines []string
@@ -167,14 +167,14 @@ func (t *Tracer) listenedLines(functions []ListenedFunction) []string {
 			regs = fmt.Sprintf("%-2s I", regs)
 		}
 		line = fmt.Appendf(line, " (%d)%-*s", f.Count, columns, regs)
-		called := t.global.appendSymbol(nil, f.Of, true)
+		called := t.global.trace.AppendSymbol(nil, f.Of, true)
 		if f.Func != "" {
-			called = t.global.appendSymbol(nil, t.symbolAddr(f.Func), true)
+			called = t.global.trace.AppendSymbol(nil, t.symbolAddr(f.Func), true)
 		}
 		if f.Tramp != 0 {
 			of := called
 			if f.Of != 0 {
-				of = t.global.appendSymbol(nil, f.Of, true)
+				of = t.global.trace.AppendSymbol(nil, f.Of, true)
 			}
 			line = fmt.Appendf(line, "\ttramp: 0x%x (%s)", f.Tramp, of)
 		}
@@ -183,7 +183,7 @@ func (t *Tracer) listenedLines(functions []ListenedFunction) []string {
 	return lines
 }
 
-func (t *Tracer) symbolAddr(name string) uint64 {
+func (t *Tracers) symbolAddr(name string) uint64 {
 	if syms := t.conf.Symbols.LookupName(name); len(syms) > 0 {
 		return syms[0].Addr
 	}
@@ -192,33 +192,34 @@ func (t *Tracer) symbolAddr(name string) uint64 {
 
 // FunctionTotals returns the text of dyn_ftrace_total_info: the numbers of functions,
 // of pages for their records, and of groups of such pages.
-func (t *Tracer) FunctionTotals() string {
+func (t *Tracers) FunctionTotals() string {
 	const perPage = abi.PageSize / 16 // sizeof(struct dyn_ftrace)
 	n := len(t.sites())
 	return fmt.Sprintf("%d pages:%d groups: 1\n", n, (n+perPage-1)/perPage)
 }
 
-// functionSet is ftrace_hash: the functions of a filter. An empty set_ftrace_filter
+// Set is ftrace_hash: the functions of a filter. An empty set_ftrace_filter
 // means all functions, an empty set_ftrace_notrace means none.
-type functionSet struct {
+type Set struct {
 	sites map[uint64]bool
 	mods  []string // lines for modules that are not loaded
 	gone  bool     // it had functions of modules that were unloaded: it is not empty until it is reset
 }
 
-func (s *functionSet) clone() functionSet {
-	return functionSet{maps.Clone(s.sites), slices.Clone(s.mods), s.gone}
+// Clone returns a copy.
+func (s *Set) Clone() Set {
+	return Set{maps.Clone(s.sites), slices.Clone(s.mods), s.gone}
 }
 
-// forget removes functions that are about to be unloaded: clear_mod_from_hash.
-func (s *functionSet) forget(goes func(site uint64, _ bool) bool) {
+// Forget removes functions that are about to be unloaded: clear_mod_from_hash.
+func (s *Set) Forget(goes func(site uint64, _ bool) bool) {
 	before := len(s.sites)
 	maps.DeleteFunc(s.sites, goes)
 	s.gone = s.gone || len(s.sites) < before
 }
 
 // known returns the functions of the set that exist.
-func (s *functionSet) known(t *Tracer) (known []uint64) {
+func (s *Set) known(t *Tracers) (known []uint64) {
 	for _, site := range t.sites() {
 		if s.sites[site] {
 			known = append(known, site)
@@ -229,7 +230,7 @@ func (s *functionSet) known(t *Tracer) (known []uint64) {
 
 // lines lists functions of the set. The line empty stands for a set without functions; always
 // has it shown even if the set waits for modules.
-func (s *functionSet) lines(t *Tracer, sites []uint64, empty string, always bool) []string {
+func (s *Set) lines(t *Tracers, sites []uint64, empty string, always bool) []string {
 	var lines []string
 	for _, site := range sites {
 		lines = append(lines, t.functionLine(site))
@@ -251,10 +252,10 @@ type functionMatch struct {
 }
 
 // newFunctionMatch parses a pattern without its "!".
-func (t *Tracer) newFunctionMatch(pattern string) functionMatch {
+func (t *Tracers) newFunctionMatch(pattern string) functionMatch {
 	if kstrtox.DigitFirst(pattern) {
 		n, _ := kstrtox.SimpleUint(pattern, 0) // what follows the number is ignored
-		if t.conf.has[release.WholeIndex] {
+		if t.conf.Has[release.WholeIndex] {
 			n, _ = kstrtox.ParseUint(pattern, 0, math.MaxUint64) // 0 if it is not a number
 		}
 		if n == 0 || n > math.MaxInt32 {
@@ -266,7 +267,7 @@ func (t *Tracer) newFunctionMatch(pattern string) functionMatch {
 }
 
 // findFunctions returns the functions that match.
-func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
+func (t *Tracers) findFunctions(m functionMatch) (found []uint64) {
 	for i, site := range t.sites() {
 		if m.index != 0 {
 			if i == m.index-1 {
@@ -286,17 +287,17 @@ func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
 }
 
 // FindFunctions returns the sites of the functions that a pattern covers.
-func (t *Tracer) FindFunctions(pattern string) []uint64 {
+func (t *Tracers) FindFunctions(pattern string) []uint64 {
 	return t.findFunctions(t.newFunctionMatch(pattern))
 }
 
 // SetGlobalFilter changes set_ftrace_filter, or set_ftrace_notrace, by a pattern; reset
 // empties it before. It fails with EINVAL if no function matches.
-func (t *Tracer) SetGlobalFilter(notrace bool, pattern string, reset bool) error {
+func (t *Tracers) SetGlobalFilter(notrace bool, pattern string, reset bool) error {
 	e := t.global.EditFunctions(notrace, reset)
 	if pattern != "" {
 		t.mu.Lock()
-		err := e.set.change(t, pattern, nil)
+		err := e.set.Change(t, pattern, nil)
 		t.mu.Unlock()
 		if err != nil {
 			return err
@@ -315,8 +316,11 @@ func (m *functionMatch) inModule(module string) bool {
 	return m.module.Covers([]byte(module)) != m.module.Not
 }
 
-// wanted returns the functions that the set selects as a filter.
-func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
+// Len returns how many functions are in the set.
+func (s *Set) Len() int { return len(s.sites) }
+
+// Wanted returns the functions that the set selects as a filter.
+func (s *Set) Wanted(t *Tracers) (sites []uint64) {
 	for _, site := range t.traceable() {
 		if s.sites[site] || len(s.sites) == 0 && len(s.mods) == 0 && !s.gone {
 			sites = append(sites, site)
@@ -325,14 +329,14 @@ func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
 	return sites
 }
 
-// wantedBut returns those of wanted that are not in the set of set_ftrace_notrace.
-func (s *functionSet) wantedBut(t *Tracer, notrace *functionSet) []uint64 {
-	return slices.DeleteFunc(s.wanted(t), func(site uint64) bool { return notrace.sites[site] })
+// WantedBut returns those of Wanted that are not in the set of set_ftrace_notrace.
+func (s *Set) WantedBut(t *Tracers, notrace *Set) []uint64 {
+	return slices.DeleteFunc(s.Wanted(t), func(site uint64) bool { return notrace.sites[site] })
 }
 
-// change applies a word of set_ftrace_filter that is not a command to the set. It
+// Change applies a word of set_ftrace_filter that is not a command to the set. It
 // fails with EINVAL if no function matches.
-func (s *functionSet) change(t *Tracer, pattern string, module *filter.Pattern) error {
+func (s *Set) Change(t *Tracers, pattern string, module *filter.Pattern) error {
 	pattern, remove := strings.CutPrefix(pattern, "!")
 	m := t.newFunctionMatch(pattern)
 	m.module = module
@@ -341,9 +345,12 @@ func (s *functionSet) change(t *Tracer, pattern string, module *filter.Pattern) 
 
 // edit adds the functions that a pattern has found to the set, or removes them. It fails
 // with EINVAL if there are none.
-func (s *functionSet) edit(pattern string, found []uint64, remove bool) error {
+func (s *Set) edit(pattern string, found []uint64, remove bool) error {
 	if len(found) == 0 {
 		return fmt.Errorf("no function %q: %w", pattern, syscall.EINVAL)
+	}
+	if s.sites == nil {
+		s.sites = map[uint64]bool{}
 	}
 	for _, site := range found {
 		if remove {
@@ -357,19 +364,19 @@ func (s *functionSet) edit(pattern string, found []uint64, remove bool) error {
 
 // changeMod is ftrace_mod_callback: "PATTERN:mod:MODULE". If the module is not loaded,
 // the line is kept until it is.
-func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string) error {
+func (s *Set) changeMod(t *Tracers, line, pattern string, module *string) error {
 	if module == nil {
 		if pattern == "" {
 			return fmt.Errorf("neither function nor module: %w", syscall.ENOMEM) // as on Linux
 		}
-		return s.change(t, pattern, nil)
+		return s.Change(t, pattern, nil)
 	}
 	m := filter.NewPattern(*module)
 	all := pattern
 	if all == "" || all == "!" {
 		all += "*"
 	}
-	if err := s.change(t, all, &m); err == nil {
+	if err := s.Change(t, all, &m); err == nil {
 		return nil
 	}
 	// The kernel has cut the pattern in place while it searched.
@@ -392,7 +399,7 @@ func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string)
 
 // come is process_mod_list: it replaces the lines for a module that is now loaded by
 // the module's functions. It returns false if there were no such lines.
-func (s *functionSet) come(t *Tracer, module string) bool {
+func (s *Set) come(t *Tracers, module string) bool {
 	waiting := len(s.mods)
 	s.mods = slices.DeleteFunc(slices.Clone(s.mods), func(line string) bool {
 		pattern, name, _ := strings.Cut(line, ":mod:")
@@ -416,68 +423,43 @@ func (s *functionSet) come(t *Tracer, module string) bool {
 	return len(s.mods) != waiting
 }
 
-// ModuleComing registers the probes that wait for a module, and traces functions of the
-// module that set_ftrace_filter waits for.
-func (t *Tracer) ModuleComing(module string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.definitions.ModuleComing(module)
-	t.functionsCame(module)
+// ModuleComing is ftrace_module_enable for the stack tracer. It is called, as that of arrays,
+// after the functions of a module have been added. The caller holds the mutex.
+func (t *Tracers) ModuleComing(module string) {
+	t.stacks.filter.come(t, module)
+	t.say(t.updateStackTracer())
 }
 
-// functionsCame is ftrace_module_enable: it is called after the functions of a module
-// have been added. The caller holds mu.
-func (t *Tracer) functionsCame(module string) {
-	for _, a := range t.arrays {
-		for _, notrace := range []bool{false, true} {
-			a.functions.set(notrace).come(t, module)
-		}
-		for _, p := range a.functions.probes {
-			t.sayFunctions(p.store(*p.entries.Load()))
-		}
-		if a.functions.tracing || a.graph.on.Load() {
-			t.sayFunctions(a.updateFunctions())
-		}
+// ModuleComing is ftrace_module_enable: functions of the module that set_ftrace_filter waits
+// for are traced. The caller holds the mutex.
+func (a *Array) ModuleComing(module string) {
+	for _, notrace := range []bool{false, true} {
+		a.functions.set(notrace).come(a.tracer, module)
 	}
-	for _, s := range t.perfFunctions {
-		t.sayFunctions(s.update())
+	for _, p := range a.functions.probes {
+		a.tracer.say(p.store(*p.entries.Load()))
 	}
-	t.stacks.filter.come(t, module)
-	t.sayFunctions(t.updateStackTracer())
+	if a.functions.tracing || a.graph.on.Load() {
+		a.tracer.say(a.updateFunctions())
+	}
 }
 
 // ModuleGoing is ftrace_release_mod: it removes functions that are about to be unloaded
-// from the filters of all arrays. Commands, the filter of the stack tracer, and the functions of
-// function_graph stay where they are, for whatever comes to these addresses.
-func (t *Tracer) ModuleGoing(areas []abi.Range) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	goes := func(site uint64, _ bool) bool {
-		return slices.ContainsFunc(areas, func(r abi.Range) bool { return r.Contains(site) })
-	}
-	for _, a := range t.arrays {
-		a.functions.filter.forget(goes)
-		a.functions.notrace.forget(goes)
-	}
-	for _, s := range t.perfFunctions {
-		s.filter.forget(goes)
-		s.notrace.forget(goes)
-	}
+// from the filters. Commands, the filter of the stack tracer, and the functions of
+// function_graph stay where they are, for whatever comes to these addresses. The caller holds
+// the mutex.
+func (a *Array) ModuleGoing(goes func(site uint64, _ bool) bool) {
+	a.functions.filter.Forget(goes)
+	a.functions.notrace.Forget(goes)
 }
 
-func (t *Tracer) sayFunctions(err error) {
-	if err != nil {
-		t.conf.Machine.Printk(4, "ftrace: %v", err)
-	}
-}
-
-// FunctionEdit is an open set_ftrace_filter or set_ftrace_notrace: a copy of the set,
+// Edit is an open set_ftrace_filter or set_ftrace_notrace: a copy of the set,
 // which takes effect when the file is closed.
-type FunctionEdit struct {
-	tracer *Tracer
+type Edit struct {
+	tracer *Tracers
 	array  *Array // the array that runs commands; nil if none are accepted
-	set    functionSet
-	into   *functionSet
+	set    Set
+	into   *Set
 	update func() error
 	plain  bool   // of function_graph: neither commands nor modules
 	word   []byte // the start of a word that the next write continues
@@ -487,7 +469,7 @@ type FunctionEdit struct {
 const functionWordMax = 550
 
 // EditFunctions opens set_ftrace_filter, or set_ftrace_notrace, for writing.
-func (a *Array) EditFunctions(notrace, truncate bool) *FunctionEdit {
+func (a *Array) EditFunctions(notrace, truncate bool) *Edit {
 	commands := a
 	if notrace {
 		commands = nil
@@ -495,15 +477,12 @@ func (a *Array) EditFunctions(notrace, truncate bool) *FunctionEdit {
 	return a.tracer.editFunctions(commands, a.functions.set(notrace), truncate, a.updateFunctions)
 }
 
-func (t *Tracer) editFunctions(commands *Array, set *functionSet, truncate bool, update func() error) *FunctionEdit {
+func (t *Tracers) editFunctions(commands *Array, set *Set, truncate bool, update func() error) *Edit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := &FunctionEdit{tracer: t, array: commands, into: set, update: update}
+	e := &Edit{tracer: t, array: commands, into: set, update: update}
 	if !truncate {
-		e.set = set.clone()
-	}
-	if e.set.sites == nil {
-		e.set.sites = map[uint64]bool{}
+		e.set = set.Clone()
 	}
 	return e
 }
@@ -512,11 +491,11 @@ func (t *Tracer) editFunctions(commands *Array, set *functionSet, truncate bool,
 // Commands act at once, sets of functions when the file is closed. It fails with EINVAL
 // if there is no such function or command, and with ENODEV if there is no such command
 // to remove.
-func (e *FunctionEdit) Write(data []byte) (int, error) {
+func (e *Edit) Write(data []byte) (int, error) {
 	e.tracer.mu.Lock()
 	defer e.tracer.mu.Unlock()
 	if len(e.word) == 0 && !strings.HasPrefix(kstrtox.SkipSpaces(string(data[:min(len(data), functionWordMax)])), "!") {
-		if err := e.tracer.checkText(functionWordMax); err != nil {
+		if err := e.tracer.conf.Room(functionWordMax); err != nil {
 			return 0, err
 		}
 	}
@@ -548,13 +527,13 @@ func (e *FunctionEdit) Write(data []byte) (int, error) {
 }
 
 // take is ftrace_process_regex.
-func (e *FunctionEdit) take(line string) error {
+func (e *Edit) take(line string) error {
 	if e.plain {
 		return e.set.changeGraph(e.tracer, line)
 	}
 	pattern, rest, isCommand := strings.Cut(line, ":")
 	if !isCommand {
-		return e.set.change(e.tracer, pattern, nil)
+		return e.set.Change(e.tracer, pattern, nil)
 	}
 	name, rest, hasParam := strings.Cut(rest, ":")
 	var param *string
@@ -573,17 +552,17 @@ func (e *FunctionEdit) take(line string) error {
 
 // Close runs at the last close(2) of a descriptor: the set that was written takes
 // effect.
-func (e *FunctionEdit) Close() {
+func (e *Edit) Close() {
 	e.tracer.mu.Lock()
 	defer e.tracer.mu.Unlock()
 	switch {
 	case len(e.word) > 0 && e.plain:
 		_ = e.set.changeGraph(e.tracer, string(e.word))
 	case len(e.word) > 0:
-		_ = e.set.change(e.tracer, string(e.word), nil) // no writer is left to report the error to
+		_ = e.set.Change(e.tracer, string(e.word), nil) // no writer is left to report the error to
 	}
 	*e.into = e.set
-	e.tracer.sayFunctions(e.update())
+	e.tracer.say(e.update())
 }
 
 // FunctionFilter returns the lines of set_ftrace_filter or set_ftrace_notrace.

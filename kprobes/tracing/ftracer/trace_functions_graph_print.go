@@ -1,4 +1,4 @@
-package tracing
+package ftracer
 
 import (
 	"encoding/binary"
@@ -11,21 +11,21 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
-// appendGraphHeader is print_graph_headers_flags: the names of the columns. What is before
-// them is the array's header.
-func (a *Array) appendGraphHeader(b []byte, from *ring.Buffer) []byte {
-	if !a.has(optContextInfo) {
+// AppendGraphHeader is print_graph_headers_flags: the names of the columns. What is before
+// them is the array's header. from is the buffer that is shown.
+func (a *Array) AppendGraphHeader(b []byte, from *ring.Buffer) []byte {
+	if !a.trace.ContextInfo() {
 		return b
 	}
-	latency := a.has(optLatencyFormat)
+	latency := a.trace.LatencyFormat()
 	if latency {
 		entries, overrun := from.Totals()
 		if entries == 0 {
 			return b
 		}
-		b = a.appendLatencyTitle(b, entries, overrun)
+		b = a.trace.AppendTitle(b, entries, overrun)
 	}
-	has := func(option int) bool { return a.tracerOptions[option].Load() }
+	has := a.Option
 	names, bars, before := "", "", 0
 	column := func(on bool, name, bar string, width int) {
 		if on {
@@ -45,9 +45,9 @@ func (a *Array) appendGraphHeader(b []byte, from *ring.Buffer) []byte {
 	return fmt.Appendf(b, "#%s               FUNCTION CALLS\n#%s               |   |   |   |\n", names, bars)
 }
 
-// graphPrinter is fgraph_data: what a reader of trace or trace_pipe has printed, while
+// GraphPrinter is fgraph_data: what a reader of trace or trace_pipe has printed, while
 // the tracer is function_graph.
-type graphPrinter struct {
+type GraphPrinter struct {
 	array *Array
 	cpus  []graphCPU
 	width int // of a vCPU's number
@@ -60,37 +60,33 @@ type graphCPU struct {
 	functions [maxGraph]uint64 // those that are entered, by their depth
 }
 
-func (a *Array) newGraphPrinter() *graphPrinter {
-	n := a.buffer.CPUs()
-	return &graphPrinter{array: a, cpus: make([]graphCPU, n), width: len(strconv.Itoa(n - 1))}
+// NewGraphPrinter returns a printer that has printed nothing.
+func (a *Array) NewGraphPrinter() *GraphPrinter {
+	n := a.tracer.conf.CPUs
+	return &GraphPrinter{array: a, cpus: make([]graphCPU, n), width: len(strconv.Itoa(n - 1))}
 }
 
-// followers gives the entry of the same vCPU behind the one that is printed, and takes it.
-type followers interface {
-	after() (ring.Record, bool)
-	take()
+// Followers gives the entry of the same vCPU after the one that is printed, and takes it.
+type Followers interface {
+	After() (ring.Record, bool)
+	Take()
 }
 
-// printsGraph reports whether lines have function_graph's form now.
-func (a *Array) printsGraph() bool { return a.currentTracer() == graphName }
-
-// append is print_graph_function. It returns false if the entry is to be printed as
+// Append is print_graph_function. It returns false if the entry is to be printed as
 // without the tracer.
-func (p *graphPrinter) append(b []byte, l line, next followers) ([]byte, bool) {
-	if len(l.Data) < field.HeaderSize {
+func (p *GraphPrinter) Append(b []byte, l ring.Record, next Followers) ([]byte, bool) {
+	if !p.array.trace.IsEntry(l.Data) {
 		return b, false
 	}
-	id := binary.LittleEndian.Uint16(l.Data)
-	e := p.array.tracer.events.get(id)
-	switch {
-	case e == nil || len(l.Data) < e.size || id == typeStack || id == typeFunction:
+	switch id := binary.LittleEndian.Uint16(l.Data); id {
+	case TypeStack, TypeFunction:
 		return b, false
-	case id == typeGraphEnt:
+	case typeGraphEnt:
 		return p.entry(b, l, next), true
-	case id == typeGraphRet:
+	case typeGraphRet:
 		return p.exit(b, l), true
 	default:
-		return p.comment(b, l, e), true
+		return p.comment(b, l), true
 	}
 }
 
@@ -101,10 +97,10 @@ type graphExit struct {
 	duration          int64
 }
 
-func (p *graphPrinter) readExit(d []byte) graphExit {
+func (p *GraphPrinter) readExit(d []byte) graphExit {
 	word := binary.LittleEndian.Uint64
 	x := graphExit{function: word(d[8:]), duration: int64(word(d[32:]) - word(d[24:]))}
-	if p.array.tracer.conf.has[release.GraphDepthFirst] {
+	if p.array.tracer.conf.Has[release.GraphDepthFirst] {
 		x.depth, x.overrun = int(int32(binary.LittleEndian.Uint32(d[16:]))), uint64(binary.LittleEndian.Uint32(d[20:]))
 	} else {
 		x.depth, x.overrun = int(int32(binary.LittleEndian.Uint32(d[40:]))), word(d[16:])
@@ -121,13 +117,13 @@ func (c *graphCPU) at(depth int) *uint64 {
 }
 
 // entry is print_graph_entry: a function without lines in between is one line.
-func (p *graphPrinter) entry(b []byte, l line, next followers) []byte {
+func (p *GraphPrinter) entry(b []byte, l ring.Record, next Followers) []byte {
 	function, depth := binary.LittleEndian.Uint64(l.Data[8:]), int(int32(binary.LittleEndian.Uint32(l.Data[16:])))
 	c := p.cpu(l.CPU)
 	b = p.prologue(b, l)
-	if r, ok := next.after(); ok && len(r.Data) >= 40 && binary.LittleEndian.Uint16(r.Data) == typeGraphRet && p.leaf(l.Data, r.Data) {
+	if r, ok := next.After(); ok && len(r.Data) >= 40 && binary.LittleEndian.Uint16(r.Data) == typeGraphRet && p.leaf(l.Data, r.Data) {
 		x := p.readExit(r.Data)
-		next.take()
+		next.Take()
 		c.depth = depth - 1
 		if at := c.at(depth); at != nil {
 			*at = 0
@@ -144,13 +140,12 @@ func (p *graphPrinter) entry(b []byte, l line, next followers) []byte {
 }
 
 // leaf reports whether ret is the exit of the entry ent.
-func (p *graphPrinter) leaf(ent, ret []byte) bool {
-	e := p.array.tracer.events.get(typeGraphRet)
-	return e != nil && len(ret) >= e.size && string(ent[4:16]) == string(ret[4:16]) // the pid and the function
+func (p *GraphPrinter) leaf(ent, ret []byte) bool {
+	return p.array.trace.IsEntry(ret) && string(ent[4:16]) == string(ret[4:16]) // the pid and the function
 }
 
 // exit is print_graph_return.
-func (p *graphPrinter) exit(b []byte, l line) []byte {
+func (p *GraphPrinter) exit(b []byte, l ring.Record) []byte {
 	x := p.readExit(l.Data)
 	c := p.cpu(l.CPU)
 	c.depth = x.depth - 1
@@ -173,19 +168,14 @@ func (p *graphPrinter) exit(b []byte, l line) []byte {
 }
 
 // comment is print_graph_comment: an event.
-func (p *graphPrinter) comment(b []byte, l line, e *Event) []byte {
+func (p *GraphPrinter) comment(b []byte, l ring.Record) []byte {
 	depth := p.cpu(l.CPU).depth
 	b = p.prologue(b, l)
 	b = p.noDuration(b)
 	if depth > 0 {
 		b = indent(b, depth+1)
 	}
-	b = append(b, "/* "...)
-	if m, ok := e.class.(messageClass); ok {
-		b = m.message(b, l.Data)
-	} else {
-		b = e.class.print(p.array, b, l.Data) //nolint:forbidigo // an entry's line, not the builtin
-	}
+	b = p.array.trace.AppendText(append(b, "/* "...), l.Data)
 	if n := len(b); b[n-1] == '\n' {
 		b = b[:n-1]
 	}
@@ -193,11 +183,11 @@ func (p *graphPrinter) comment(b []byte, l line, e *Event) []byte {
 }
 
 // has reports whether an option of function_graph is set.
-func (p *graphPrinter) has(option int) bool { return p.array.tracerOptions[option].Load() }
+func (p *GraphPrinter) has(option int) bool { return p.array.options[option].Load() }
 
-func (p *graphPrinter) cpu(n int) *graphCPU { return &p.cpus[n] }
+func (p *GraphPrinter) cpu(n int) *graphCPU { return &p.cpus[n] }
 
-func (p *graphPrinter) symbol(b []byte, addr uint64) []byte {
+func (p *GraphPrinter) symbol(b []byte, addr uint64) []byte {
 	if sym, _, ok := p.array.tracer.conf.Symbols.Lookup(addr); ok {
 		return append(b, sym.Name...)
 	}
@@ -215,7 +205,7 @@ func indent(b []byte, depth int) []byte {
 // prologue is print_graph_prologue: the columns before the duration, and three lines
 // before when the vCPU runs another task than at its last line. Lines that tell of
 // interrupts are missing, as on Linux, where no function of __irqentry_text is traced.
-func (p *graphPrinter) prologue(b []byte, l line) []byte {
+func (p *GraphPrinter) prologue(b []byte, l ring.Record) []byte {
 	a, c := p.array, p.cpu(l.CPU)
 	pid := int32(binary.LittleEndian.Uint32(l.Data[4:]))
 	if c.known && c.pid != pid {
@@ -225,7 +215,7 @@ func (p *graphPrinter) prologue(b []byte, l line) []byte {
 		b = append(append(append(b, '\n'), bar...), '\n')
 	}
 	c.known, c.pid = true, pid
-	if !a.has(optContextInfo) {
+	if !a.trace.ContextInfo() {
 		return b
 	}
 	if p.has(graphAbstime) {
@@ -237,31 +227,31 @@ func (p *graphPrinter) prologue(b []byte, l line) []byte {
 	if p.has(graphProc) {
 		b = append(p.task(b, pid), " | "...)
 	}
-	if a.has(optLatencyFormat) {
-		b = append(a.columns(nil).AppendFlags(append(b, ' '), l.Data[2], l.Data[3]), " | "...)
+	if a.trace.LatencyFormat() {
+		b = append(a.trace.AppendFlags(append(b, ' '), l.Data[2], l.Data[3]), " | "...)
 	}
 	return b
 }
 
-func (p *graphPrinter) number(b []byte, cpu int) []byte {
+func (p *GraphPrinter) number(b []byte, cpu int) []byte {
 	return fmt.Appendf(b, " %*d) ", p.width, cpu)
 }
 
 // task is print_graph_proc: a task's name and pid in the middle of 14 columns.
-func (p *graphPrinter) task(b []byte, pid int32) []byte {
-	comm := p.array.tracer.cmdlines.Find(pid)
+func (p *GraphPrinter) task(b []byte, pid int32) []byte {
+	comm := p.array.tracer.conf.Names.Find(pid)
 	name := field.CutNUL(comm[:])
 	text := fmt.Sprintf("%s-%d", name[:min(len(name), 7)], pid)
 	blanks := max(0, 14-len(text))
 	return fmt.Appendf(b, "%*s%s%*s", blanks/2, "", text, blanks-blanks/2, "")
 }
 
-func (p *graphPrinter) showsDuration() bool {
-	return p.has(graphDuration) && p.array.has(optContextInfo)
+func (p *GraphPrinter) showsDuration() bool {
+	return p.has(graphDuration) && p.array.trace.ContextInfo()
 }
 
 // noDuration leaves the column of durations empty.
-func (p *graphPrinter) noDuration(b []byte) []byte {
+func (p *GraphPrinter) noDuration(b []byte) []byte {
 	if p.showsDuration() {
 		b = append(b, "              |  "...)
 	}
@@ -270,7 +260,7 @@ func (p *graphPrinter) noDuration(b []byte) []byte {
 
 // duration is print_graph_duration: a mark for a long one, then microseconds in seven
 // digits.
-func (p *graphPrinter) duration(b []byte, ns int64) []byte {
+func (p *GraphPrinter) duration(b []byte, ns int64) []byte {
 	if !p.showsDuration() {
 		return b
 	}

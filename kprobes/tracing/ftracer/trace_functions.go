@@ -1,4 +1,4 @@
-package tracing
+package ftracer
 
 import (
 	"encoding/binary"
@@ -18,17 +18,17 @@ import (
 )
 
 // arrayFunctions is the state of an array's function tracer and of the commands in its
-// set_ftrace_filter. Guarded by Tracer.mu.
+// set_ftrace_filter. Guarded by Config.Mutex.
 type arrayFunctions struct {
 	tracing         bool // the current tracer is function
 	stacks          bool // func_stack_trace
-	filter, notrace functionSet
-	listener        FunctionListener // nil until it is first used
-	stackListener   FunctionListener
+	filter, notrace Set
+	listener        Listener // nil until it is first used
+	stackListener   Listener
 	probes          []*functionProbe // the newest first
 }
 
-func (f *arrayFunctions) set(notrace bool) *functionSet {
+func (f *arrayFunctions) set(notrace bool) *Set {
 	if notrace {
 		return &f.notrace
 	}
@@ -41,7 +41,7 @@ func (a *Array) traced() []uint64 {
 	if !f.tracing && !a.graph.on.Load() {
 		return nil
 	}
-	return f.filter.wantedBut(a.tracer, &f.notrace)
+	return f.filter.WantedBut(a.tracer, &f.notrace)
 }
 
 // updateFunctions makes the tracer listen to the functions that it traces. The caller
@@ -52,9 +52,9 @@ func (a *Array) updateFunctions() error {
 		return nil
 	}
 	if f.listener == nil {
-		listen := func(function string, stack bool) FunctionListener {
+		listen := func(function string, stack bool) Listener {
 			hit := func(trap *abi.Trap) { a.functionHit(trap, stack) }
-			return functions.Listen(FunctionHandler{Function: function, Hit: hit, Allocated: a != a.tracer.global})
+			return functions.Listen(Handler{Function: function, Hit: hit, Allocated: a != a.tracer.global})
 		}
 		f.listener, f.stackListener = listen("function_trace_call", false), listen("function_stack_trace_call", true)
 	}
@@ -62,13 +62,13 @@ func (a *Array) updateFunctions() error {
 	switch {
 	case a.graph.on.Load():
 		if a.graph.listener == nil {
-			a.graph.listener = functions.Listen(FunctionHandler{Function: "ftrace_graph_func", Hit: a.graphHit, Allocated: a != a.tracer.global, Last: !a.tracer.conf.has[release.GraphInList]})
+			a.graph.listener = functions.Listen(Handler{Function: "ftrace_graph_func", Hit: a.graphHit, Allocated: a != a.tracer.global, Last: !a.tracer.conf.Has[release.GraphInList]})
 		}
 		current = a.graph.listener
 	case f.stacks:
 		current = f.stackListener
 	}
-	for _, l := range []FunctionListener{f.listener, f.stackListener, a.graph.listener} {
+	for _, l := range []Listener{f.listener, f.stackListener, a.graph.listener} {
 		if l == nil || l == current {
 			continue
 		}
@@ -79,54 +79,60 @@ func (a *Array) updateFunctions() error {
 	return current.Set(a.traced())
 }
 
+// traceStacks is the option func_stack_trace. The caller holds mu.
+func (a *Array) traceStacks(on bool) error {
+	a.functions.stacks = on
+	return a.updateFunctions()
+}
+
 // functionTracer switches the function tracer on or off. The caller holds mu.
 func (a *Array) functionTracer(on bool) error {
 	a.functions.tracing = on
 	return a.updateFunctions()
 }
 
-// typeFunction is TRACE_FN.
-const typeFunction = 1
+// IDs of events of group ftrace: enum trace_type.
+const (
+	TypeFunction = 1
+	TypeStack    = 4
+)
 
 // functionHit is function_trace_call. It runs in handler context.
 func (a *Array) functionHit(trap *abi.Trap, stack bool) {
-	t := a.tracer
-	pid := t.currentPID(trap)
-	if !a.recording() || !a.has(optFunctionTrace) || a.ignoresFunctions(pid) {
+	pid := cmdlines.PID(trap)
+	if !a.trace.Recording() || !a.trace.TracesFunctions() || a.trace.IgnoresFunctions(pid) {
 		return
 	}
-	en := t.newEntry(trap, typeFunction)
+	en := a.trace.Begin(trap, TypeFunction)
 	if en == nil {
 		return
 	}
-	defer t.discard(trap)
-	en.Buf[2], en.Buf[3] = t.traceContextHere(trap)
+	defer a.trace.Discard(trap)
 	en.Word(trap.Regs.IP)
 	en.Word(trap.Arg)
-	if a.recordOwn(trap, en, pid) && stack {
-		a.recordStack(trap, t.unwindFunction(trap), a.now(), en.Buf[2], en.Buf[3])
+	if a.trace.Commit(trap, en, pid) && stack {
+		a.trace.RecordStack(trap, en.Buf[2], en.Buf[3])
 	}
 }
 
 // functionClass is the class of the event function of group ftrace.
 type functionClass struct{}
 
-func (functionClass) enable() error { return nil }
-func (functionClass) disable()      {}
-
-func (functionClass) fields() []field.Field {
+// Fields implements Class.
+func (functionClass) Fields() []field.Field {
 	return []field.Field{field.New("unsigned long ip", 8, 8, false), field.New("unsigned long parent_ip", 16, 8, false)}
 }
 
-func (functionClass) printFmt() string {
+// PrintFmt implements Class.
+func (functionClass) PrintFmt() string {
 	return `" %ps <-- %ps", (void *)REC->ip, (void *)REC->parent_ip`
 }
 
-// print is trace_fn_trace.
-func (functionClass) print(a *Array, b, entry []byte) []byte {
-	b = a.appendSymbol(b, binary.LittleEndian.Uint64(entry[8:]), false)
-	if a.has(optPrintParent) {
-		b = a.appendSymbol(append(b, " <-"...), binary.LittleEndian.Uint64(entry[16:]), false)
+// Print is trace_fn_trace.
+func (functionClass) Print(a *Array, b, entry []byte) []byte {
+	b = a.trace.AppendSymbol(b, binary.LittleEndian.Uint64(entry[8:]), false)
+	if a.trace.PrintsParent() {
+		b = a.trace.AppendSymbol(append(b, " <-"...), binary.LittleEndian.Uint64(entry[16:]), false)
 	}
 	return append(b, '\n')
 }
@@ -153,42 +159,40 @@ type functionCommand struct {
 
 var functionCommands = []*functionCommand{
 	{
-		name: "traceon", idle: func(e *functionProbeEntry) bool { return e.array.recording() },
-		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.buffer.SetOn(true) },
+		name: "traceon", idle: func(e *functionProbeEntry) bool { return e.array.trace.Recording() },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.trace.SetRecording(true) },
 	},
 	{
-		name: "traceoff", idle: func(e *functionProbeEntry) bool { return !e.array.recording() },
-		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.buffer.SetOn(false) },
+		name: "traceoff", idle: func(e *functionProbeEntry) bool { return !e.array.trace.Recording() },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.trace.SetRecording(false) },
 	},
 	{
-		name: "stacktrace", idle: func(e *functionProbeEntry) bool { return !e.array.recording() },
+		name: "stacktrace", idle: func(e *functionProbeEntry) bool { return !e.array.trace.Recording() },
 		hit: func(e *functionProbeEntry, trap *abi.Trap) {
-			e.array.saveName(trap)
-			flags, preempt := e.array.tracer.traceContextHere(trap)
-			e.array.recordStack(trap, e.array.tracer.unwindFunction(trap), e.array.now(), flags, preempt)
+			e.array.trace.RecordStackAlone(trap)
 		},
 	},
 	{
-		name: "snapshot", needs: (*Array).allocSnapshot,
+		name: "snapshot", needs: func(a *Array) error { return a.trace.AllocSnapshot() },
 		hit: func(e *functionProbeEntry, trap *abi.Trap) {
-			e.array.takeSnapshot(snapshotHit{trap, false}, false)
+			e.array.trace.Snapshot(trap)
 		},
 	},
 	{
 		name: "dump", fixed: true, always: 1,
-		hit: func(e *functionProbeEntry, trap *abi.Trap) { e.array.tracer.dump(-1) },
+		hit: func(e *functionProbeEntry, trap *abi.Trap) { e.array.tracer.conf.Dump(-1) },
 	},
 	{
 		name: "cpudump", fixed: true, always: -1,
-		hit: func(e *functionProbeEntry, trap *abi.Trap) { e.array.tracer.dump(trap.CPU) },
+		hit: func(e *functionProbeEntry, trap *abi.Trap) { e.array.tracer.conf.Dump(trap.CPU) },
 	},
 	{
-		name: "enable_event", event: true, idle: func(e *functionProbeEntry) bool { return e.file.flags.Load()&fileSoftDisabled == 0 },
-		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.file.flags.And(^uint32(fileSoftDisabled)) },
+		name: "enable_event", event: true, idle: func(e *functionProbeEntry) bool { return e.file.Recorded() },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.file.SetRecorded(true) },
 	},
 	{
-		name: "disable_event", event: true, idle: func(e *functionProbeEntry) bool { return e.file.flags.Load()&fileSoftDisabled != 0 },
-		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.file.flags.Or(fileSoftDisabled) },
+		name: "disable_event", event: true, idle: func(e *functionProbeEntry) bool { return !e.file.Recorded() },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.file.SetRecorded(false) },
 	},
 }
 
@@ -198,21 +202,21 @@ type functionProbe struct {
 	array    *Array
 	command  *functionCommand
 	counted  bool
-	listener FunctionListener
+	listener Listener
 	entries  atomic.Pointer[map[uint64]*functionProbeEntry] // by site; replaced whole
 }
 
 // functionProbeEntry is the command on one function.
 type functionProbeEntry struct {
 	array *Array
-	file  *EventFile
+	file  EventFile
 	count atomic.Int64 // how many more times it acts; negative means without limit
 }
 
 // functionCommand handles a line with a command. param is the text after the command,
 // or nil if there is none. The caller holds mu.
 func (a *Array) functionCommand(c *functionCommand, pattern string, param *string) error {
-	var file *EventFile
+	var file EventFile
 	if c.event {
 		var err error
 		if file, param, err = a.commandEvent(param); err != nil {
@@ -257,31 +261,31 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 	} else {
 		p = &functionProbe{array: a, command: c, counted: counted}
 		p.entries.Store(&map[uint64]*functionProbeEntry{})
-		p.listener = a.tracer.conf.Functions.Listen(FunctionHandler{Function: "function_trace_probe_call", Hit: p.hit, Allocated: true})
+		p.listener = a.tracer.conf.Functions.Listen(Handler{Function: "function_trace_probe_call", Hit: p.hit, Allocated: true})
 	}
 	return p.add(m, file, count)
 }
 
 // commandEvent splits GROUP:EVENT off the front of a parameter.
-func (a *Array) commandEvent(param *string) (*EventFile, *string, error) {
+func (a *Array) commandEvent(param *string) (EventFile, *string, error) {
 	if param == nil {
 		return nil, nil, fmt.Errorf("no event: %w", syscall.EINVAL)
 	}
 	group, rest, _ := strings.Cut(*param, ":")
 	name, rest, counted := strings.Cut(rest, ":")
-	e := a.tracer.namesInUse[eventName{group, name}]
-	if e == nil || e.Internal {
+	file := a.trace.Event(group, name)
+	if file == nil {
 		return nil, nil, fmt.Errorf("no event %s/%s: %w", group, name, syscall.EINVAL)
 	}
 	if !counted {
-		return a.files[e], nil, nil
+		return file, nil, nil
 	}
-	return a.files[e], &rest, nil
+	return file, &rest, nil
 }
 
 // add adds the command to the matching functions that do not have it. It fails with
 // EINVAL if there are none.
-func (p *functionProbe) add(m functionMatch, file *EventFile, count int64) error {
+func (p *functionProbe) add(m functionMatch, file EventFile, count int64) error {
 	entries := maps.Clone(*p.entries.Load())
 	before := len(entries)
 	for _, site := range p.array.tracer.findFunctions(m) {
@@ -296,7 +300,7 @@ func (p *functionProbe) add(m functionMatch, file *EventFile, count int64) error
 	}
 	for range len(entries) - before {
 		if file != nil {
-			if err := file.setSoft(true); err != nil {
+			if err := file.SetSoft(true); err != nil {
 				return err
 			}
 		}
@@ -332,7 +336,7 @@ func (p *functionProbe) remove(m functionMatch) error {
 	err := p.store(entries)
 	for _, e := range gone {
 		if e.file != nil {
-			if serr := e.file.setSoft(false); err == nil {
+			if serr := e.file.SetSoft(false); err == nil {
 				err = serr
 			}
 		}
@@ -371,7 +375,8 @@ func (p *functionProbe) lines() []string {
 		e := entries[site]
 		line := strings.TrimSuffix(p.array.tracer.functionLine(site), "\n") + ":" + p.command.name
 		if e.file != nil {
-			line += ":" + e.file.Group + ":" + e.file.Name
+			group, name := e.file.Title()
+			line += ":" + group + ":" + name
 		}
 		if p.counted {
 			line += fmt.Sprintf(":count=%d\n", e.count.Load())
@@ -383,47 +388,13 @@ func (p *functionProbe) lines() []string {
 	return lines
 }
 
-// newFunctionEvent creates the event for the entries of functionHit.
-func (t *Tracer) newFunctionEvent() {
-	if t.conf.Functions != nil {
-		t.newEvent("ftrace", "function", typeFunction, functionClass{}).Internal = true
-	}
-}
-
-// recordOwn writes an entry of the function tracer to a's buffer. It runs in handler
-// context.
-func (a *Array) recordOwn(trap *abi.Trap, en *entry, pid int32) bool {
-	t := a.tracer
-	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(pid))
-	if !a.buffer.Commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.Buf[:en.N]) {
-		return false
-	}
-	if a.has(optRecordTGID) {
-		t.saveTGID(trap)
-	}
-	a.saveName(trap)
-	return true
-}
-
-// saveName saves the name of the task. It runs in handler context.
-func (a *Array) saveName(trap *abi.Trap) {
-	if !a.has(optRecordCmd) {
-		return
-	}
-	c := &a.tracer.cpus[trap.CPU]
-	if trap.Mem.ReadAt(trap.Task+abi.TaskComm, c.read[:]) != nil {
-		c.read = cmdlines.Comm{}
-	}
-	a.tracer.saveCmdline(c, a.tracer.currentPID(trap))
-}
-
-// stopFunctions stops the function tracer and the commands of an array that is being
-// removed.
-func (a *Array) stopFunctions() error {
+// Stop stops the function tracers and the commands of an array that is being removed. The
+// caller holds the mutex.
+func (a *Array) Stop() error {
 	f := &a.functions
 	f.tracing = false
 	a.graph.on.Store(false)
-	if err := a.measureSleep(a.tracerOptions[graphSleepTime].Load()); err != nil {
+	if err := a.measureSleep(a.options[graphSleepTime].Load()); err != nil {
 		return err
 	}
 	for _, p := range slices.Clone(f.probes) {

@@ -1,9 +1,10 @@
-package tracing
+package ftracer
 
 import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // words is memory of 8-byte words.
@@ -21,7 +22,7 @@ func graphTrap() *abi.Trap {
 // TestGraphReturnUnknown has guest code go to return_to_handler by itself: it goes on at
 // 0, where it faults, and not at return_to_handler for ever.
 func TestGraphReturnUnknown(t *testing.T) {
-	tr, _ := newTestTracer(t)
+	tr := newTracers(release.Linux6_1, nil)
 	tr.graph.trampoline = abi.TextBase
 	const slot = 0x1000
 	trap := graphTrap()
@@ -38,8 +39,8 @@ func TestGraphReturnUnknown(t *testing.T) {
 // TestGraphDepths has a task enter more functions than are watched, and return from them
 // in an order that hostile code chooses.
 func TestGraphDepths(t *testing.T) {
-	tr, _ := newTestTracer(t)
-	a := tr.global
+	tr := newTracers(release.Linux6_1, nil)
+	a := tr.NewArray(fakeTrace{})
 	tr.graph.trampoline = abi.TextBase + 0x100
 	a.graph.on.Store(true)
 	a.graph.round.Add(1)
@@ -80,16 +81,16 @@ func TestGraphDepths(t *testing.T) {
 
 // TestGraphSlotTwice has two arrays watch the same call.
 func TestGraphSlotTwice(t *testing.T) {
-	tr, _ := newTestTracer(t)
+	tr := newTracers(release.Linux6_1, nil)
 	tr.graph.trampoline = abi.TextBase + 0x100
-	b := tr.newArray(2, 0)
+	b := tr.NewArray(fakeTrace{})
 	trap := graphTrap()
 	const slot = 0x8000
 	trap.Regs.SP, trap.Arg = slot, slot
 	if err := trap.Mem.WriteU64(slot, 0x77); err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range []*Array{tr.global, b} {
+	for _, a := range []*Array{tr.NewArray(fakeTrace{}), b} {
 		a.graph.on.Store(true)
 		a.graph.round.Add(1)
 		a.graphHit(trap)

@@ -1,4 +1,4 @@
-package tracing
+package ftracer
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
@@ -30,17 +31,16 @@ type graphTracing struct {
 	notrace    atomic.Pointer[map[uint64]bool] // sites in set_graph_notrace
 	functions  atomic.Pointer[map[uint64]bool] // sites in set_graph_function
 
-	// The sets as their files show them. Guarded by Tracer.mu.
-	function, without functionSet
-	measured          int // arrays whose times leave out when tasks sleep
+	// The sets as their files show them. Guarded by Config.Mutex.
+	function, without Set
 }
 
 // arrayGraph is the state of an array's function_graph tracer.
 type arrayGraph struct {
 	on       atomic.Bool   // it is the current tracer
 	round    atomic.Uint32 // how often it was started
-	measures bool          // counted in graphTracing.measured; guarded by Tracer.mu
-	listener FunctionListener
+	measures bool          // it is a user of WatchSwitches; guarded by Config.Mutex
+	listener Listener
 }
 
 // maxGraph is FTRACE_RETFUNC_DEPTH: how many calls of a task are traced at a time.
@@ -107,7 +107,7 @@ func (t *graphTask) find(slot uint64) int {
 // GraphReal returns the address to which a function returns, for an unwinder that has
 // found addr in a slot of the task's stack: another one if function_graph has replaced
 // it. It takes no lock.
-func (t *Tracer) GraphReal(task, slot, addr uint64) uint64 {
+func (t *Tracers) GraphReal(task, slot, addr uint64) uint64 {
 	if addr == 0 || addr != t.graph.trampoline {
 		return addr
 	}
@@ -128,10 +128,10 @@ func (t *Tracer) GraphReal(task, slot, addr uint64) uint64 {
 }
 
 // ReturnsToGraph reports whether ip is return_to_handler, where stack traces end.
-func (t *Tracer) ReturnsToGraph(ip uint64) bool { return ip != 0 && ip == t.graph.trampoline }
+func (t *Tracers) ReturnsToGraph(ip uint64) bool { return ip != 0 && ip == t.graph.trampoline }
 
 // FlushGraph forgets the calls of a task that has died in them. It takes no lock.
-func (t *Tracer) FlushGraph(task uint64) {
+func (t *Tracers) FlushGraph(task uint64) {
 	if g := t.graph.tasks.Of(task); g != nil {
 		g.n.Store(0)
 		g.views, g.left = nil, 0
@@ -181,30 +181,29 @@ func (a *Array) graphEntry(trap *abi.Trap, g *graphTask, v *graphView, depth int
 		v.silent = true
 		return true // for the return, which ends it
 	}
-	pid := t.currentPID(trap)
-	if a.ignoresFunctions(pid) || !a.graphWants(trap, v, function, depth) {
+	pid := cmdlines.PID(trap)
+	if a.trace.IgnoresFunctions(pid) || !a.graphWants(trap, v, function, depth) {
 		return false
 	}
 	g.pid.Store(pid)
 	if t.threshold.Load() != 0 {
 		return true // only returns are recorded
 	}
-	if !a.recording() {
+	if !a.trace.Recording() {
 		return false
 	}
-	en := t.newEntry(trap, typeGraphEnt)
+	en := a.trace.Begin(trap, typeGraphEnt)
 	if en == nil {
 		return false
 	}
-	defer t.discard(trap)
-	en.Buf[2], en.Buf[3] = t.traceContextHere(trap)
-	if t.conf.has[release.PreemptCount] {
+	defer a.trace.Discard(trap)
+	if t.conf.Has[release.PreemptCount] {
 		en.Buf[3] = min(en.Buf[3]+1, 0xf) // ftrace_graph_func disables preemption
 	}
 	en.Word(function)
 	en.Word(uint64(uint32(depth)))
 	en.N -= 4 // the struct is packed
-	return a.recordOwn(trap, en, pid)
+	return a.trace.Commit(trap, en, pid)
 }
 
 // graphWants is ftrace_graph_ignore_func and ftrace_graph_ignore_irqs, negated.
@@ -219,16 +218,14 @@ func (a *Array) graphWants(trap *abi.Trap, v *graphView, function uint64, depth 
 		}
 		v.within, v.withinAt, v.withinIRQ = true, depth, inHardirq(trap)
 	}
-	return a.tracerOptions[graphIRQs].Load() || v.within && v.withinIRQ || !inHardirq(trap)
+	return a.options[graphIRQs].Load() || v.within && v.withinIRQ || !inHardirq(trap)
 }
-
-func inHardirq(trap *abi.Trap) bool { return trap.Preempt&abi.HardirqMask != 0 }
 
 // GraphReturn is ftrace_return_to_handler: a function whose entry was seen has returned
 // to return_to_handler. It stores where to go on in the slot of the return address: 0 if
 // that is not known, because guest code went to return_to_handler by itself. It runs in
 // handler context.
-func (t *Tracer) GraphReturn(trap *abi.Trap) {
+func (t *Tracers) GraphReturn(trap *abi.Trap) {
 	slot := trap.Arg
 	var ret uint64
 	if g := t.graph.tasks.Of(trap.Task); g != nil {
@@ -260,33 +257,32 @@ func (a *Array) graphReturn(trap *abi.Trap, v *graphView, c *graphCall) {
 		return
 	}
 	now := trap.Now()
-	if least := t.threshold.Load(); !a.graph.on.Load() || !a.recording() || least != 0 && uint64(now-c.began) < least {
+	if least := t.threshold.Load(); !a.graph.on.Load() || !a.trace.Recording() || least != 0 && uint64(now-c.began) < least {
 		return
 	}
-	en := t.newEntry(trap, typeGraphRet)
+	en := a.trace.Begin(trap, typeGraphRet)
 	if en == nil {
 		return
 	}
-	defer t.discard(trap)
-	en.Buf[2], en.Buf[3] = t.traceContextHere(trap)
+	defer a.trace.Discard(trap)
 	en.Word(c.function)
-	if t.conf.has[release.GraphDepthFirst] {
+	if t.conf.Has[release.GraphDepthFirst] {
 		en.Word(uint64(uint32(c.depth)) | uint64(c.overrun)<<32)
 	} else {
 		en.Word(uint64(c.overrun))
 	}
 	en.Word(uint64(c.began))
 	en.Word(uint64(now))
-	if !t.conf.has[release.GraphDepthFirst] {
+	if !t.conf.Has[release.GraphDepthFirst] {
 		en.Word(uint64(uint32(c.depth)))
 		en.N -= 4
 	}
-	a.recordOwn(trap, en, t.currentPID(trap))
+	a.trace.Commit(trap, en, cmdlines.PID(trap))
 }
 
-// graphSwitch is ftrace_graph_probe_sched_switch, for the option sleep-time: the times of
-// the calls of a task that runs again leave out how long it did not.
-func (t *Tracer) graphSwitch(trap *abi.Trap, next int32) {
+// SchedSwitch is ftrace_graph_probe_sched_switch, for the option sleep-time: the times of
+// the calls of a task that runs again leave out how long it did not. It runs in handler context.
+func (t *Tracers) SchedSwitch(trap *abi.Trap, next int32) {
 	now := trap.Now()
 	if g := t.graph.tasks.Of(trap.Task); g != nil {
 		g.left = now
@@ -296,7 +292,7 @@ func (t *Tracer) graphSwitch(trap *abi.Trap, next int32) {
 			continue
 		}
 		for i := range g.calls[:g.n.Load()] {
-			if c := &g.calls[i]; !c.array.tracerOptions[graphSleepTime].Load() {
+			if c := &g.calls[i]; !c.array.options[graphSleepTime].Load() {
 				c.began += now - g.left
 			}
 		}
@@ -310,13 +306,13 @@ func (a *Array) graphTracer(on bool) error {
 		a.graph.round.Add(1)
 	}
 	a.graph.on.Store(on)
-	if err := a.measureSleep(a.tracerOptions[graphSleepTime].Load()); err != nil {
+	if err := a.measureSleep(a.options[graphSleepTime].Load()); err != nil {
 		return err
 	}
 	return a.updateFunctions()
 }
 
-// measureSleep has graphSwitch called while an array needs it: sleepTime is the option
+// measureSleep has SchedSwitch called while an array needs it: sleepTime is the option
 // sleep-time. The caller holds mu.
 func (a *Array) measureSleep(sleepTime bool) error {
 	t := a.tracer
@@ -325,41 +321,28 @@ func (a *Array) measureSleep(sleepTime bool) error {
 		return nil
 	}
 	a.graph.measures = wants
-	d := -1
 	if wants {
-		d = 1
+		return t.conf.WatchSwitches(1)
 	}
-	t.graph.measured += d
-	for _, tp := range t.tracepoints {
-		if tp.event == nil || tp.event.Name != "sched_switch" {
-			continue
-		}
-		tp.nextPID.Store(0)
-		if i := slices.IndexFunc(tp.event.members, func(f field.Field) bool { return f.Name() == "next_pid" }); i >= 0 && t.graph.measured > 0 {
-			tp.nextPID.Store(int32(tp.event.members[i].Offset))
-		}
-		return tp.use(d)
-	}
-	return nil
+	return t.conf.WatchSwitches(-1)
 }
 
 // setGraph makes the functions of set_graph_function and set_graph_notrace those that are
 // looked at. The caller holds mu.
-func (t *Tracer) setGraph() error {
+func (t *Tracers) setGraph() {
 	function, without := t.graph.function.sites, t.graph.without.sites
 	t.graph.functions.Store(&function)
 	t.graph.notrace.Store(&without)
-	return nil
 }
 
 // EditGraph opens set_graph_function, or set_graph_notrace, for writing.
-func (t *Tracer) EditGraph(notrace, truncate bool) *FunctionEdit {
-	e := t.editFunctions(nil, t.graphSet(notrace), truncate, t.setGraph)
+func (t *Tracers) EditGraph(notrace, truncate bool) *Edit {
+	e := t.editFunctions(nil, t.graphSet(notrace), truncate, func() error { t.setGraph(); return nil })
 	e.plain = true
 	return e
 }
 
-func (t *Tracer) graphSet(notrace bool) *functionSet {
+func (t *Tracers) graphSet(notrace bool) *Set {
 	if notrace {
 		return &t.graph.without
 	}
@@ -367,7 +350,7 @@ func (t *Tracer) graphSet(notrace bool) *functionSet {
 }
 
 // GraphFunctions returns the lines of set_graph_function or set_graph_notrace.
-func (t *Tracer) GraphFunctions(notrace bool) []string {
+func (t *Tracers) GraphFunctions(notrace bool) []string {
 	empty := "#### all functions enabled ####\n"
 	if notrace {
 		empty = "#### no functions disabled ####\n"
@@ -380,7 +363,7 @@ func (t *Tracer) GraphFunctions(notrace bool) []string {
 
 // changeGraph is ftrace_graph_set_hash: a word of set_graph_function. It fails with
 // EINVAL if it changes nothing.
-func (s *functionSet) changeGraph(t *Tracer, word string) error {
+func (s *Set) changeGraph(t *Tracers, word string) error {
 	pattern, remove := strings.CutPrefix(word, "!")
 	var found []uint64
 	if !kstrtox.DigitFirst(pattern) {
@@ -393,11 +376,11 @@ func (s *functionSet) changeGraph(t *Tracer, word string) error {
 }
 
 // MaxGraphDepth returns the text of max_graph_depth.
-func (t *Tracer) MaxGraphDepth() string { return fmt.Sprintf("%d\n", int32(t.graph.maxDepth.Load())) }
+func (t *Tracers) MaxGraphDepth() string { return fmt.Sprintf("%d\n", int32(t.graph.maxDepth.Load())) }
 
 // SetMaxGraphDepth handles a write to max_graph_depth: 0 means without limit. It fails
 // with EINVAL if data is not a number.
-func (t *Tracer) SetMaxGraphDepth(data []byte) error {
+func (t *Tracers) SetMaxGraphDepth(data []byte) error {
 	v, err := kstrtox.FromUser(data)
 	if err != nil {
 		return fmt.Errorf("max_graph_depth: %w", err)
@@ -406,30 +389,31 @@ func (t *Tracer) SetMaxGraphDepth(data []byte) error {
 	return nil
 }
 
-// newGraphEvents creates the events for the entries of the tracer.
-func (t *Tracer) newGraphEvents() {
-	if t.conf.Functions == nil {
-		return
+// Threshold returns the text of tracing_thresh in microseconds, kept as 64 bits of
+// nanoseconds: how long a call lasts that function_graph shows.
+func (t *Tracers) Threshold() string {
+	return fmt.Sprintf("%d\n", t.threshold.Load()/1000)
+}
+
+// SetThreshold handles a write to tracing_thresh. It fails with EINVAL if data is not a
+// number.
+func (t *Tracers) SetThreshold(data []byte) error {
+	v, err := kstrtox.FromUser(data)
+	if err != nil {
+		return fmt.Errorf("tracing_thresh: %w", err)
 	}
-	t.graph.trampoline = t.symbolAddr("return_to_handler")
-	first := t.conf.has[release.GraphDepthFirst]
-	for _, e := range []*Event{
-		t.newEvent("ftrace", "funcgraph_entry", typeGraphEnt, graphClass{enter: true}),
-		t.newEvent("ftrace", "funcgraph_exit", typeGraphRet, graphClass{depthFirst: first}),
-	} {
-		e.Internal = true
-	}
-	_ = t.setGraph()
+	t.threshold.Store(v * 1000)
+	return nil
 }
 
 // graphClass is the class of the events funcgraph_entry and funcgraph_exit.
 type graphClass struct {
-	own
 	enter      bool
 	depthFirst bool
 }
 
-func (c graphClass) fields() []field.Field {
+// Fields implements Class.
+func (c graphClass) Fields() []field.Field {
 	function := field.New("unsigned long func", 8, 8, false)
 	switch {
 	case c.enter:
@@ -447,20 +431,21 @@ func (c graphClass) fields() []field.Field {
 	}
 }
 
-func (c graphClass) printFmt() string {
+// PrintFmt implements Class.
+func (c graphClass) PrintFmt() string {
 	if c.enter {
 		return `"--> %ps (%d)", (void *)REC->func, REC->depth`
 	}
 	return `"<-- %ps (%d) (start: %llx  end: %llx) over: %d", (void *)REC->func, REC->depth, REC->calltime, REC->rettime, REC->depth`
 }
 
-// print is print_graph_function_event: a line without what the lines before have told.
-func (c graphClass) print(a *Array, b, entry []byte) []byte {
-	b, _ = a.newGraphPrinter().append(b, line{Record: ring.Record{Data: entry}}, noFollowers{})
+// Print is print_graph_function_event: a line without what the lines before have told.
+func (c graphClass) Print(a *Array, b, entry []byte) []byte {
+	b, _ = a.NewGraphPrinter().Append(b, ring.Record{Data: entry}, noFollowers{})
 	return b
 }
 
 type noFollowers struct{}
 
-func (noFollowers) after() (r ring.Record, ok bool) { return r, false }
-func (noFollowers) take()                           {}
+func (noFollowers) After() (r ring.Record, ok bool) { return r, false }
+func (noFollowers) Take()                           {}
