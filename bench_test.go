@@ -119,6 +119,28 @@ func BenchmarkTracepoint(b *testing.B) {
 	})
 }
 
+// BenchmarkFunctionTracer measures a call of int_sqrt while a tracer of functions is current.
+func BenchmarkFunctionTracer(b *testing.B) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	for _, tracer := range []string{"nop", "function", "function_graph"} {
+		b.Run(tracer, func(b *testing.B) {
+			report(b, s, "int_sqrt", 0, func() func() {
+				set := func(name string) {
+					if err := s.Tracer.Global().SetCurrentTracer([]byte(name)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				set(tracer)
+				return func() { set("nop") }
+			})
+		})
+	}
+}
+
 // BenchmarkGuestRead measures a read(2) in the guest: the cost of a READ without
 // FUSE.
 func BenchmarkGuestRead(b *testing.B) {
