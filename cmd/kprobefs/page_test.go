@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -153,6 +154,66 @@ func TestPageOfExec(t *testing.T) {
 	}
 }
 
+// TestSourceOfModule: text and the page show the lines of C of a module that was built with -g, the page
+// only those of sources in a directory that it was given.
+func TestSourceOfModule(t *testing.T) {
+	needFuse(t)
+	for _, tool := range []string{"gcc", "make"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("no " + tool)
+		}
+	}
+	sources := t.TempDir()
+	for name, text := range map[string]string{
+		"Makefile": "obj-m := lines.o\nccflags-y := -g\n",
+		"lines.c":  "#include <linux/module.h>\n\nnoinline int lines_twice(int x)\n{\n\treturn 2 * x;\n}\n\nstatic int __init lines_init(void)\n{\n\tpr_info(\"%d\\n\", lines_twice(21));\n\treturn 0;\n}\nmodule_init(lines_init);\nMODULE_LICENSE(\"GPL\");\n",
+	} {
+		writeTree(t, filepath.Join(sources, name), text)
+	}
+	if out, st := outputAs(t, roleReal, "exec", "--", "sh", "-c", "cd "+sources+" && make -s -C /lib/modules/$(uname -r)/build M=$PWD"); !st.Success() {
+		t.Fatal(out)
+	}
+	for _, given := range []bool{true, false} {
+		dir := t.TempDir()
+		args := []string{"mount", "--http", "127.0.0.1:0", dir}
+		if given {
+			args = slices.Insert(args, 1, "--http-source", sources)
+		}
+		cmd := runProgram(args...)
+		cmd.Env = append(os.Environ(), roleVar+"="+roleReal)
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = fs.Detach(dir) })
+		line, err := bufio.NewReader(stderr).ReadString('\n')
+		m := pageURL.FindStringSubmatch(line)
+		if err != nil || m == nil {
+			t.Fatalf("%q, %v", line, err)
+		}
+		if out, st := output(t, "insmod", "--at", dir, filepath.Join(sources, "lines.ko")); !st.Success() {
+			t.Fatal(out)
+		}
+		if out, st := output(t, "text", "--at", dir, "lines_twice"); !st.Success() || !strings.Contains(out, "lines.c:5: return 2 * x;\n") {
+			t.Errorf("%v: %s", st, out)
+		}
+		client := &http.Client{Timeout: endLimit, Transport: &http.Transport{DisableKeepAlives: true}}
+		want := `/lines.c","line":5}`
+		if given {
+			want = `"source":{"file":"lines.c","line":5,"text":"return 2 * x;"}`
+		}
+		if status, body := fetch(t, client, m[1], "api/text?function=lines_twice", m[2]); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("with its directory: %t: %d: %s", given, status, body)
+		}
+		if out, st := output(t, "umount", dir); !st.Success() {
+			t.Error(out)
+		}
+	}
+}
+
 // TestPageInBackground: mount --daemon passes the flags on and prints where the page is, the token is
 // in a file, and the page is at a socket.
 func TestPageInBackground(t *testing.T) {
@@ -232,6 +293,7 @@ func TestPageFlags(t *testing.T) {
 		{[]string{"--http-write"}, "give its address with --http"},
 		{[]string{"--http-source", "vmlinux"}, "give its address with --http"},
 		{[]string{"--http", "127.0.0.1:0", "--http-source", short}, "--http-source: " + short},
+		{[]string{"--http", "127.0.0.1:0", "--http-source", filepath.Join(short, "nosuch")}, "not a directory"},
 		{[]string{"--http", "0.0.0.0:8080"}, "can be reached from elsewhere"},
 		{[]string{"--http", "8080"}, "write 127.0.0.1:PORT"},
 		{[]string{"--health", "8080"}, "write :PORT, HOST:PORT"},

@@ -129,7 +129,23 @@ func (v probesView) why(p look.Probe) string {
 
 func seconds(ns int64) float64 { return float64(ns/1000) / 1e6 }
 
+// text is a function with its lines of C.
 func (p *Page) text(r *http.Request) ([]look.Function, error) {
+	functions, err := p.textNow(r)
+	if err == nil {
+		p.addSource(r.Context(), functions)
+	}
+	return functions, err
+}
+
+// addSource adds the lines of C, if they are known.
+func (p *Page) addSource(ctx context.Context, functions []look.Function) {
+	if p.conf.Source != nil {
+		p.conf.Source(p.reader(ctx), functions)
+	}
+}
+
+func (p *Page) textNow(r *http.Request) ([]look.Function, error) {
 	name := r.URL.Query().Get("function")
 	if name == "" {
 		return nil, problemf(http.StatusBadRequest, "name a function: /api/text?function=vfs_read")
@@ -137,9 +153,6 @@ func (p *Page) text(r *http.Request) ([]look.Function, error) {
 	functions, err := look.Functions(p.reader(r.Context()), name)
 	if errors.Is(err, syscall.ENOENT) {
 		return nil, problemf(http.StatusNotFound, "no function of the kernel, or of a module, has the name %q; /api/functions?prefix=... lists those that there are", shorten(name))
-	}
-	if err == nil && p.conf.Source != nil {
-		p.conf.Source(functions)
 	}
 	return functions, err
 }

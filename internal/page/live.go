@@ -199,11 +199,18 @@ func (p *Page) source(r *http.Request) (source, error) {
 	case "timeline":
 		return source{whole(topic, p.timelineNow, func(v timelineView) any { return []any{v.Changes, v.Writes} }), none, tick}, nil
 	case "text":
-		if _, err := p.text(r); err != nil {
+		if _, err := p.textNow(r); err != nil {
 			return source{}, err
 		}
-		now := func(ctx context.Context) ([]look.Function, error) { return p.text(r.WithContext(ctx)) }
-		return source{whole(topic, now, func(v []look.Function) any { return v }), none, tick}, nil
+		now := func(ctx context.Context) ([]look.Function, error) { return p.textNow(r.WithContext(ctx)) }
+		next := whole(topic, now, func(v []look.Function) any { return v })
+		return source{func(ctx context.Context) ([]message, error) { // lines are looked for only if there is something to send
+			messages, err := next(ctx)
+			for _, m := range messages {
+				p.addSource(ctx, m.data.([]look.Function))
+			}
+			return messages, err
+		}, none, tick}, nil
 	case "trace":
 		f, err := filterOf(r)
 		s := &traceSource{p: p, filter: f}

@@ -54,8 +54,9 @@ type Config struct {
 	Cookie string
 	// Write allows requests that change something.
 	Write bool
-	// Source adds the lines of C to functions; nil means that there are none.
-	Source func([]look.Function)
+	// Source adds the lines of C to functions, where it needs files of the tree by read; nil means that
+	// there are none.
+	Source func(read look.ReadFile, functions []look.Function)
 	// Program is the program's name and version.
 	Program string
 }

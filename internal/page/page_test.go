@@ -132,7 +132,9 @@ func TestLife(t *testing.T) {
 	within(t, 5*time.Second, "optimized", func() bool { p := one(); return p.Detour != "" && strings.HasPrefix(p.Why, "optimized") })
 	s.hit("int_sqrt", 3)
 	within(t, 5*time.Second, "hit three times", func() bool { p := one(); return p.Hits != nil && *p.Hits == 3 })
-	s.p.conf.Source = func(f []look.Function) { f[0].Instructions[1].Source = &look.Source{File: "lib/int_sqrt.c", Line: 7} }
+	s.p.conf.Source = func(_ look.ReadFile, f []look.Function) {
+		f[0].Instructions[1].Source = &look.Source{File: "lib/int_sqrt.c", Line: 7}
+	}
 	f := get[[]look.Function](s, "/api/text?function=int_sqrt")[0].Instructions[1]
 	if f.Source == nil || f.Source.Line != 7 {
 		t.Errorf("the line: %+v", f.Source)

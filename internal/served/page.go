@@ -26,7 +26,7 @@ type PageFlags struct {
 	write     bool
 	tokenFile string
 	Health    string // of /healthz and /readyz alone, or ""
-	source    string
+	source    []string
 }
 
 // AddTo adds the flags to those of a command.
@@ -34,7 +34,7 @@ func (f *PageFlags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Addr, "http", "", "serve a page that shows the probes, the text, the trace and the machine, and /metrics, at 127.0.0.1:PORT (0 means any) or unix:PATH; its URL, which has a token, is printed on standard error")
 	flags.BoolVar(&f.write, "http-write", false, "let the page switch and define probes")
 	flags.StringVar(&f.tokenFile, "http-token-file", "", "the page's token is in this file; without it, a new token is written there, for its owner alone")
-	flags.StringVar(&f.source, "http-source", "", "the page shows the lines of C of functions, by the debug information of this file, which is the kernel with -g")
+	flags.StringArrayVar(&f.source, "http-source", nil, "the page shows the lines of C of functions, by the debug information of this file, which is the kernel with -g; of a directory, modules' sources are shown, whose lines are known if they were built with -g (can be repeated)")
 	flags.StringVar(&f.Health, "health", "", "answer /healthz and /readyz, and nothing else, at HOST:PORT or unix:PATH; :PORT is for all who reach this host, such as a kubelet")
 }
 
@@ -54,8 +54,8 @@ func (f *PageFlags) Args() []string {
 	if f.tokenFile != "" {
 		args = append(args, "--http-token-file", f.tokenFile)
 	}
-	if f.source != "" {
-		args = append(args, "--http-source", f.source)
+	for _, name := range f.source {
+		args = append(args, "--http-source", name)
 	}
 	return args
 }
@@ -63,7 +63,7 @@ func (f *PageFlags) Args() []string {
 // Parse checks the flags. Names of files become absolute ones: the program in the background is in
 // another directory.
 func (f *PageFlags) Parse() (err error) {
-	if f.Addr == "" && (f.write || f.tokenFile != "" || f.source != "") {
+	if f.Addr == "" && (f.write || f.tokenFile != "" || len(f.source) > 0) {
 		return cli.Misused(fmt.Errorf("--http-write, --http-token-file and --http-source are about the page: give its address with --http: %w", syscall.EINVAL))
 	}
 	for _, addr := range []*string{&f.Addr, &f.Health} {
@@ -74,7 +74,11 @@ func (f *PageFlags) Parse() (err error) {
 			*addr = "unix:" + path
 		}
 	}
-	for _, name := range []*string{&f.tokenFile, &f.source} {
+	names := []*string{&f.tokenFile}
+	for i := range f.source {
+		names = append(names, &f.source[i])
+	}
+	for _, name := range names {
 		if *name != "" {
 			if *name, err = filepath.Abs(*name); err != nil {
 				return err
@@ -124,7 +128,7 @@ type PageServer struct {
 	token    string
 	program  string
 	write    bool
-	source   *source.Kernel // of the functions' lines, or nil
+	source   *source.Lines
 	machine  atomic.Pointer[page.Machine]
 	servers  []*page.Server
 }
@@ -152,10 +156,9 @@ func (s *PageServer) listen(f *PageFlags) (err error) {
 	if f.Addr == "" {
 		return nil
 	}
-	if f.source != "" {
-		if s.source, err = source.Open(f.source); err != nil {
-			return fmt.Errorf("--http-source: %w", err)
-		}
+	// An object may name any file, and who sees the page need not be allowed to read it.
+	if s.source, err = source.New(f.source, source.Within); err != nil {
+		return fmt.Errorf("--http-source: %w", err)
 	}
 	if s.token, err = f.token(); err != nil {
 		return fmt.Errorf("--http-token-file: %w", err)
@@ -190,17 +193,10 @@ func (s *PageServer) Serve() string {
 	}
 	h := page.New(page.Config{
 		Machine: machine,
-		Token:   s.token, Cookie: page.Cookie(s.listener), Write: s.write, Source: s.addSource, Program: s.program,
+		Token:   s.token, Cookie: page.Cookie(s.listener), Write: s.write, Source: func(read look.ReadFile, functions []look.Function) { s.source.Add(read, functions) }, Program: s.program,
 	})
 	s.servers = append(s.servers, page.Serve(s.listener, h))
 	return s.where()
-}
-
-// addSource adds the lines of C, if they are known.
-func (s *PageServer) addSource(functions []look.Function) {
-	if s.source != nil {
-		s.source.Add(functions)
-	}
 }
 
 // where says how the page is reached.

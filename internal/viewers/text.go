@@ -25,8 +25,10 @@ jumps back by itself, where a step is not needed; the detour, which saves the
 registers, calls the handlers and restores them; and behind it the copied instructions
 and the jump back. A probe that is not armed shows what would be used.
 
-With --source the lines of C stand above the instructions that were compiled from them:
-FILE is the kernel with debug information, at the same addresses.
+Above the instructions stand the lines of C that they were compiled from: of a module, if
+it was built with debug information (-g); of the kernel with --source FILE, which is the
+kernel with debug information, at the same addresses. --source DIR is where sources of
+modules are that are not at the place where they were compiled.
 
 Without addresses in /proc/kallsyms, they are zeros. --json writes an array with an
 object for each function of that name: name, module and instructions, each with
@@ -34,9 +36,9 @@ address, offset, bytes, text, and where it is patched or probed: patch (int3, ju
 call), was, and probe (armed, flags, carried_out, copies).`
 
 func textCommand() *cobra.Command {
-	at, asJSON, file := &cli.TreeFlag{}, false, ""
+	at, asJSON, files := &cli.TreeFlag{}, false, []string(nil)
 	c := &cobra.Command{
-		Use:     "text [--at MNT] [--source FILE] [--json] FUNCTION",
+		Use:     "text [--at MNT] [--source FILE|DIR]... [--json] FUNCTION",
 		Short:   "Show a function's instructions as they are now",
 		Long:    longText,
 		Example: "  kprobefs text --at /mnt vfs_read\n  kprobefs text vfs_read --json | jq '.[].instructions[] | select(.patch)'",
@@ -49,8 +51,8 @@ func textCommand() *cobra.Command {
 			if errors.Is(err, syscall.ENOENT) {
 				err = suggest(dir, args[0], err)
 			}
-			if err == nil && file != "" {
-				err = addSource(functions, file)
+			if err == nil {
+				err = addSource(look.Files(dir), functions, files)
 			}
 			switch {
 			case err != nil:
@@ -63,7 +65,7 @@ func textCommand() *cobra.Command {
 	}
 	at.AddTo(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array of functions")
-	c.Flags().StringVar(&file, "source", "", "show lines of C, by the debug information of this kernel's file")
+	c.Flags().StringArrayVar(&files, "source", nil, "show lines of C, by the debug information of this kernel's file; of a directory, sources of modules")
 	return c
 }
 
@@ -84,14 +86,22 @@ func suggest(tree, name string, err error) error {
 	return fmt.Errorf("%w; there are %s%s", err, strings.Join(names, ", "), more)
 }
 
-// addSource adds the lines of C by a kernel's file.
-func addSource(functions []look.Function, file string) error {
-	k, err := source.Open(file)
+// addSource adds the lines of C.
+func addSource(read look.ReadFile, functions []look.Function, files []string) error {
+	lines, err := source.New(files, func(dirs []string) source.Finder {
+		within := source.Within(dirs)
+		return func(name string) ([]byte, string) {
+			if text, short := within(name); text != nil {
+				return text, short
+			}
+			return source.Anywhere(name)
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("--source: %w", err)
 	}
-	if k.Add(functions) == 0 {
-		return fmt.Errorf("--source: %s does not have %s at the address that it has here: it is another kernel, or the function is a module's, or addresses are hidden", file, functions[0].Name)
+	if lines.Add(read, functions) == 0 && len(files) > 0 {
+		return fmt.Errorf("--source: no lines of %s are known: the kernel of this file does not have it at the address that it has here, its module was built without -g, or addresses are hidden", functions[0].Name)
 	}
 	return nil
 }

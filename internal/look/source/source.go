@@ -1,25 +1,24 @@
-// Package source finds the lines of C that instructions were compiled from, in the debug information
-// (DWARF) of a kernel's file. It adds them to functions of package look.
+// Package source finds the lines of C that instructions were compiled from, in debug information (DWARF):
+// of the kernel in its file, of modules in the objects that were loaded. It adds them to functions of
+// package look.
 //
 // Whether the file is of the kernel that runs is seen from each function's address: one at another
-// address has no lines. Modules have none either. Their text is shown where the sources are found: by
-// the names that the compiler has noted, or in one of the directories above the file.
+// address has no lines. Where the text of lines is read is said by who asks (Finder), since an object may
+// name any file.
 package source
 
 import (
 	"bytes"
 	"cmp"
 	"debug/dwarf"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/kprobefs/kprobefs/internal/look"
 )
@@ -31,15 +30,21 @@ const (
 	mostLength = 200     // characters of a line that is shown
 )
 
-// Kernel has the lines of a kernel's file.
-type Kernel struct {
-	near      string // where the file is
-	functions map[string]uint64
+var errNoLines = errors.New("it has no debug information (DWARF): build it with -g")
+
+// Finder reads a source by the name that the compiler has noted, or returns nil. It also returns the name
+// that is shown.
+type Finder func(name string) (text []byte, short string)
+
+// table has the lines of a kernel or of a module, and where its functions are.
+type table struct {
+	functions map[string][]uint64
 	rows      []row // by address
 	names     []string
 
+	find  Finder
 	mu    sync.Mutex
-	files map[int][][]byte // lines of sources that were read; nil if they are not there
+	files map[int]file // sources that were looked for
 }
 
 // row says that instructions from an address on are of a line. A line of 0 is none.
@@ -49,177 +54,141 @@ type row struct {
 	line int32
 }
 
-// Open reads the debug information of a kernel's file.
-func Open(name string) (*Kernel, error) {
-	f, err := elf.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	defer f.Close()
-	abs, err := filepath.Abs(name)
-	if err != nil {
-		return nil, err
-	}
-	k := &Kernel{near: filepath.Dir(abs), functions: map[string]uint64{}, files: map[int][][]byte{}}
-	symbols, err := f.Symbols()
-	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	for _, s := range symbols {
-		if elf.ST_TYPE(s.Info) == elf.STT_FUNC {
-			k.functions[s.Name] = s.Value
-		}
-	}
-	if err := k.readFrom(f); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return k, nil
+// file is a source.
+type file struct {
+	short string
+	lines [][]byte // nil if it was not found
 }
 
-var errNoLines = errors.New("it has no debug information (DWARF): build it with -g")
-
-func (k *Kernel) readFrom(f *elf.File) error {
-	if f.Section(".debug_line") == nil && f.Section(".zdebug_line") == nil {
-		return errNoLines
-	}
-	d, err := f.DWARF()
-	if err != nil {
-		return err
-	}
-	if err := k.read(d); err != nil {
-		return err
-	}
-	if len(k.rows) == 0 {
-		return errNoLines
-	}
-	return nil
+// bounds limit the reading of debug information.
+type bounds struct {
+	lines int       // at most
+	bytes int       // that all entries have at least, or 0 if the file is trusted
+	until time.Time // if it is not
 }
 
-// read reads the tables of lines of all units.
-func (k *Kernel) read(d *dwarf.Data) error {
-	numbers := map[string]int32{}
+var (
+	errDamaged = errors.New("the debug information is damaged")
+	errLong    = errors.New("reading the debug information takes too long")
+)
+
+func (b bounds) passed() bool { return !b.until.IsZero() && time.Now().After(b.until) }
+
+// read reads the lines of all units.
+func (t *table) read(d *dwarf.Data, b bounds) error {
+	numbers, seen := map[string]int32{}, map[int64]bool{}
 	r := d.Reader()
-	for {
+	for entries := 0; ; entries++ {
 		unit, err := r.Next()
-		if err != nil || unit == nil {
-			slices.SortStableFunc(k.rows, func(a, b row) int { return cmp.Compare(a.addr, b.addr) })
+		switch {
+		case err != nil || unit == nil:
+			slices.SortStableFunc(t.rows, func(a, b row) int { return cmp.Compare(a.addr, b.addr) })
 			return err
+		case b.bytes > 0 && entries > b.bytes: // the same again and again
+			return errDamaged
+		case b.passed():
+			return errLong
+		case unit.Tag != dwarf.TagCompileUnit && unit.Tag != dwarf.TagPartialUnit:
+			continue
 		}
-		r.SkipChildren()
+		if b.bytes == 0 { // else the way to the next unit may be made one in a circle
+			r.SkipChildren()
+		}
+		offset, ok := unit.Val(dwarf.AttrStmtList).(int64)
+		if !ok || seen[offset] {
+			continue
+		}
+		seen[offset] = true
 		lines, err := d.LineReader(unit)
+		if err == nil && lines != nil {
+			err = t.readUnit(lines, numbers, b)
+		}
 		if err != nil {
 			return err
 		}
-		if lines == nil {
-			continue
+	}
+}
+
+// readUnit reads the lines of a unit. numbers are those of the names.
+func (t *table) readUnit(lines *dwarf.LineReader, numbers map[string]int32, b bounds) error {
+	for {
+		var e dwarf.LineEntry
+		if err := lines.Next(&e); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
 		}
-		for {
-			var e dwarf.LineEntry
-			if err := lines.Next(&e); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				return err
+		x := row{addr: e.Address}
+		if !e.EndSequence && e.File != nil {
+			n, known := numbers[e.File.Name]
+			if !known {
+				n = int32(len(t.names))
+				numbers[e.File.Name], t.names = n, append(t.names, e.File.Name)
 			}
-			x := row{addr: e.Address}
-			if !e.EndSequence && e.File != nil {
-				n, known := numbers[e.File.Name]
-				if !known {
-					n = int32(len(k.names))
-					numbers[e.File.Name], k.names = n, append(k.names, e.File.Name)
-				}
-				x.file, x.line = n, int32(e.Line)
-			}
-			if k.rows = append(k.rows, x); len(k.rows) > mostLines {
-				return fmt.Errorf("it has more than %d lines", mostLines)
-			}
+			x.file, x.line = n, int32(e.Line)
+		}
+		switch t.rows = append(t.rows, x); {
+		case len(t.rows) > b.lines:
+			return fmt.Errorf("it has more than %d lines", b.lines)
+		case len(t.rows)%1024 == 0 && b.passed():
+			return errLong
 		}
 	}
 }
 
 // at returns the line of an address.
-func (k *Kernel) at(addr uint64) (r row, ok bool) {
-	i, _ := slices.BinarySearchFunc(k.rows, addr+1, func(r row, addr uint64) int { return cmp.Compare(r.addr, addr) })
+func (t *table) at(addr uint64) (r row, ok bool) {
+	i, _ := slices.BinarySearchFunc(t.rows, addr+1, func(r row, addr uint64) int { return cmp.Compare(r.addr, addr) })
 	if i == 0 {
 		return r, false
 	}
-	r = k.rows[i-1]
+	r = t.rows[i-1]
 	return r, r.line > 0
 }
 
-// Add gives instructions of functions their lines: those at which another line begins. It returns how
-// many functions have lines now.
-func (k *Kernel) Add(functions []look.Function) (n int) {
-	for _, f := range functions {
-		if f.Module != "" || len(f.Instructions) == 0 {
-			continue
-		}
-		begin, err := strconv.ParseUint(f.Instructions[0].Address, 16, 64)
-		if at := k.functions[f.Name]; err != nil || at == 0 || at != begin {
-			continue
-		}
-		n++
-		var last row
-		for i := range f.Instructions {
-			in := &f.Instructions[i]
-			r, ok := k.at(begin + in.Offset)
-			if ok && (r.file != last.file || r.line != last.line) {
-				in.Source = &look.Source{File: k.short(int(r.file)), Line: int(r.line), Text: k.text(int(r.file), int(r.line))}
-			}
-			last = r
-		}
+// add gives a function's instructions their lines: those at which another line begins. It reports whether
+// the function is this one.
+func (t *table) add(f look.Function) bool {
+	if len(f.Instructions) == 0 {
+		return false
 	}
-	return n
+	begin, err := strconv.ParseUint(f.Instructions[0].Address, 16, 64)
+	if err != nil || !slices.Contains(t.functions[f.Name], begin) {
+		return false
+	}
+	var last row
+	found := false
+	for i := range f.Instructions {
+		in := &f.Instructions[i]
+		r, ok := t.at(begin + in.Offset)
+		if ok && (r.file != last.file || r.line != last.line) {
+			in.Source = t.source(int(r.file), int(r.line))
+			found = true
+		}
+		last = r
+	}
+	return found
 }
 
-// short returns a source's name as it is below the directories that the file is in.
-func (k *Kernel) short(file int) string {
-	name := k.names[file]
-	for dir := k.near; dir != "/"; dir = filepath.Dir(dir) {
-		if rest, ok := strings.CutPrefix(name, dir+"/"); ok {
-			return rest
-		}
-	}
-	return name
-}
-
-// text returns a line of a source, or "" if it is not found.
-func (k *Kernel) text(file, line int) string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	lines, read := k.files[file]
+// source returns a line. Its text is "" if the source is not found.
+func (t *table) source(of, line int) *look.Source {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f, read := t.files[of]
 	if !read {
-		lines = k.find(k.names[file])
-		k.files[file] = lines
-	}
-	if line > len(lines) {
-		return ""
-	}
-	text := strings.ToValidUTF8(strings.TrimSpace(string(lines[line-1])), "?")
-	if len(text) > mostLength {
-		text = strings.ToValidUTF8(text[:mostLength], "") + "..."
-	}
-	return text
-}
-
-// find reads a source.
-func (k *Kernel) find(name string) [][]byte {
-	places := []string{name}
-	if !filepath.IsAbs(name) {
-		places = nil
-		for dir := k.near; ; dir = filepath.Dir(dir) {
-			places = append(places, filepath.Join(dir, name))
-			if dir == "/" {
-				break
-			}
+		text, short := t.find(t.names[of])
+		f.short = short
+		if text != nil {
+			f.lines = bytes.Split(text, []byte{'\n'})
 		}
+		t.files[of] = f
 	}
-	for _, place := range places {
-		if info, err := os.Stat(place); err != nil || !info.Mode().IsRegular() || info.Size() > mostFile {
-			continue
-		}
-		if b, err := os.ReadFile(place); err == nil {
-			return bytes.Split(b, []byte{'\n'})
-		}
+	s := &look.Source{File: f.short, Line: line}
+	if line <= len(f.lines) {
+		s.Text = strings.ToValidUTF8(strings.TrimSpace(string(f.lines[line-1])), "?")
 	}
-	return nil
+	if len(s.Text) > mostLength {
+		s.Text = strings.ToValidUTF8(s.Text[:mostLength], "") + "..."
+	}
+	return s
 }
