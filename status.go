@@ -20,6 +20,42 @@ type Status struct {
 	Memory       uint64              // the guest's RAM, bytes
 	Slots        int                 // of copies of probed instructions, in use
 	Panic        string              // why it has panicked, or ""
+	Stopped      string              // why all vCPUs are stopped (machine/run, gdb, a panic), or ""
+	Stops        []Stop              // when they were stopped, and went on; the oldest first
+}
+
+// Stop is a moment at which all vCPUs were stopped together, or went on.
+type Stop struct {
+	At   int64 // nanoseconds since boot
+	What string
+}
+
+// stops says why the kernel was stopped, and why it is stopped now.
+func (k *Kernel) stops() (all []Stop, stopped string) {
+	d := k.Machine.Debugger()
+	for _, h := range d.Halts() {
+		what := "the machine goes on"
+		if !h.GoesOn {
+			what = "the machine stops " + k.stopText(h.Stop)
+		}
+		all = append(all, Stop{At: h.At, What: what})
+	}
+	if s, ok := d.Stopped(); ok {
+		stopped = k.stopText(s)
+	}
+	return all, stopped
+}
+
+// stopText says why and where a machine has stopped.
+func (k *Kernel) stopText(s kernel.Stop) string {
+	if s.Why == kernel.StopRequested {
+		return s.Why.String()
+	}
+	text := fmt.Sprintf("%s, cpu %d", s.Why, s.CPU)
+	if sym, off, ok := k.view.symbols.Lookup(s.Addr); ok && s.Why == kernel.StopBreakpoint {
+		text += fmt.Sprintf(" at %s+%#x", sym.Name, off)
+	}
+	return text
 }
 
 // Status returns what the kernel is doing. It does not stop the vCPUs for that.
@@ -30,6 +66,7 @@ func (k *Kernel) Status() (s Status, err error) {
 			Release: k.opts.Release.Uname(), Now: m.Now(), CPUs: m.CPUStatus(), Tasks: m.TaskStatus(),
 			Instructions: k.view.retired(), Memory: m.Mem().Size(), Slots: k.view.inUse(),
 		}
+		s.Stops, s.Stopped = k.stops()
 		select {
 		case <-k.Died():
 			s.Panic = m.Panic()

@@ -37,6 +37,7 @@ type Debugger struct {
 	dead    bool          // the guest has panicked
 	last    Stop          // why the machine has stopped
 	unseen  []Stop        // of vCPUs that came to a breakpoint when the machine was being stopped already
+	halts   []Halt        // the last ones
 	changed chan struct{} // closed at the next change of the state
 
 	helped atomic.Pointer[vcpu] // see settle
@@ -71,6 +72,32 @@ type Stop struct {
 	Why   StopReason
 	Addr  uint64 // of the breakpoint, or of the access to watched memory
 	Watch int    // the index of the watchpoint
+}
+
+// Halt is a moment at which a machine has stopped, or has gone on after that.
+type Halt struct {
+	At     int64 // nanoseconds since boot
+	Stop   Stop  // why it has stopped
+	GoesOn bool
+}
+
+// mostHalts is how many halts are kept.
+const mostHalts = 256
+
+// note keeps a halt; stateMu is held.
+func (d *Debugger) note(goesOn bool) {
+	if len(d.halts) == mostHalts {
+		d.halts = slices.Delete(d.halts, 0, 1)
+	}
+	d.halts = append(d.halts, Halt{At: d.m.Now(), Stop: d.last, GoesOn: goesOn})
+}
+
+// Halts returns when the machine has stopped and gone on, the oldest first. A step of a machine that is stopped
+// is none.
+func (d *Debugger) Halts() []Halt {
+	d.stateMu.Lock()
+	defer d.stateMu.Unlock()
+	return slices.Clone(d.halts)
 }
 
 // Watchpoint is memory to watch.
@@ -123,6 +150,7 @@ func (d *Debugger) stop(s Stop) bool {
 		return false
 	}
 	d.stopped, d.last = true, s
+	d.note(false)
 	d.m.host.SetStopped(true)
 	d.m.stopping.Or(stoppedByDebugger)
 	for _, v := range d.m.cpus {
@@ -241,6 +269,7 @@ func (d *Debugger) Continue() {
 		return
 	}
 	d.release()
+	d.note(true)
 	d.stateMu.Unlock()
 	for _, v := range d.m.cpus {
 		v.wakeUp()
@@ -264,6 +293,7 @@ func (d *Debugger) next() bool {
 			continue // it has been removed; if it is set again, the vCPU comes to it again
 		}
 		d.last = s
+		d.note(false)
 		d.change()
 		d.stateMu.Unlock()
 		if s.Why == StopBreakpoint {
@@ -300,6 +330,7 @@ func (d *Debugger) panicked(cpu int) {
 	d.stateMu.Lock()
 	defer d.stateMu.Unlock()
 	d.dead, d.last = true, Stop{CPU: cpu, Why: StopPanic}
+	d.note(false)
 	d.change()
 }
 

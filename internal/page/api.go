@@ -229,6 +229,7 @@ type machineView struct {
 	Memory       uint64        `json:"memory"` // the guest's RAM, bytes
 	Slots        int           `json:"slots"`
 	Panic        string        `json:"panic,omitempty"`
+	Stopped      string        `json:"stopped,omitempty"` // why all vCPUs are stopped
 	CPUs         []cpuView     `json:"cpus"`
 	Tasks        []taskView    `json:"tasks"`
 	Modules      []look.Module `json:"modules"`
@@ -286,7 +287,7 @@ func (p *Page) machineNow(ctx context.Context) (machineView, error) {
 			return v, err
 		}
 		v = machineView{
-			Time: seconds(s.Now), Release: s.Release, Instructions: s.Instructions, Memory: s.Memory, Slots: s.Slots, Panic: s.Panic,
+			Time: seconds(s.Now), Release: s.Release, Instructions: s.Instructions, Memory: s.Memory, Slots: s.Slots, Panic: s.Panic, Stopped: s.Stopped,
 			CPUs: []cpuView{}, Tasks: []taskView{}, Log: []recordView{},
 		}
 		for _, c := range s.CPUs {
@@ -338,6 +339,12 @@ type timelineView struct {
 	Changes []changeView `json:"changes"`
 	Before  int          `json:"before"` // older ones that are not known any more, or not shown
 	Writes  []look.Write `json:"writes"` // to the tree's files
+	Stops   []stopView   `json:"stops"`  // of all vCPUs together, and when they went on
+}
+
+type stopView struct {
+	At   float64 `json:"at"`
+	What string  `json:"what"`
 }
 
 type changeView struct {
@@ -360,7 +367,10 @@ func (p *Page) timelineNow(ctx context.Context) (timelineView, error) {
 		if err != nil {
 			return v, err
 		}
-		v = timelineView{Time: seconds(s.Now), Changes: []changeView{}}
+		v = timelineView{Time: seconds(s.Now), Changes: []changeView{}, Stops: []stopView{}}
+		for _, h := range s.Stops {
+			v.Stops = append(v.Stops, stopView{At: seconds(h.At), What: h.What})
+		}
 		if v.Writes, err = look.Writes(p.reader(ctx)); err != nil {
 			return v, err
 		}

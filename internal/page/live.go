@@ -197,7 +197,7 @@ func (p *Page) source(r *http.Request) (source, error) {
 	case "machine":
 		return source{whole(topic, p.machineNow, func(v machineView) any { return v }), none, machinePace}, nil
 	case "timeline":
-		return source{whole(topic, p.timelineNow, func(v timelineView) any { return []any{v.Changes, v.Writes} }), none, tick}, nil
+		return source{whole(topic, p.timelineNow, func(v timelineView) any { return []any{v.Changes, v.Writes, v.Stops} }), none, tick}, nil
 	case "text":
 		if _, err := p.textNow(r); err != nil {
 			return source{}, err

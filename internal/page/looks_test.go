@@ -132,6 +132,7 @@ func shownTimeline() timelineView {
 			{at(4, "registered"), "vfs_write+0x11"},
 			{at(11, "removed"), "vfs_write+0x11"},
 		},
+		Stops: []stopView{{8, "the machine stops at a breakpoint, cpu 0 at vfs_read+0x5"}, {9, "the machine goes on"}},
 		Writes: []look.Write{
 			{At: 1, PID: 900, Result: "22", File: "/sys/kernel/tracing/kprobe_events", Comm: "sh", Text: "p:e0 vfs_read+5\n"},
 			{At: 5, PID: 901, UID: 1000, Result: "EINVAL", File: "/sys/kernel/tracing/kprobe_events", Comm: "sh", Text: "p:bad $x\n"},

@@ -334,6 +334,53 @@ func TestNextTab(t *testing.T) {
 	within(t, 10*time.Second, "all streams ended", func() bool { return s.p.lives.Load() == 0 })
 }
 
+// TestStopped: the machine's stops are in the timeline, and while it is stopped all can be read.
+func TestStopped(t *testing.T) {
+	s := newSite(t, true)
+	run := func(command string) {
+		t.Helper()
+		if err := s.k.WriteFile("machine/run", command); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.post("/api/events", fmt.Sprintf(`{"definition":"p:mine int_sqrt+%d"}`, s.secondInstruction("int_sqrt")))
+	s.post("/api/optimization", `{"on":false}`)
+	s.post("/api/events/enable", `{"event":"kprobes/mine","on":true}`)
+	run("stop")
+	if v := get[machineView](s, "/api/machine"); v.Stopped != "as requested" {
+		t.Errorf("stopped %q", v.Stopped)
+	}
+	for _, target := range []string{"probes", "text?function=int_sqrt", "trace", "timeline"} {
+		if w := s.do(request(http.MethodGet, "/api/"+target, "")); w.Code != http.StatusOK {
+			t.Errorf("%s: %d", target, w.Code)
+		}
+	}
+	run("go")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			_, _ = s.k.Call(ctx, "int_sqrt", 144) // those in which the machine stops wait, or end with ctx
+		}
+	}()
+	run("hit")
+	var said []string
+	within(t, 10*time.Second, "the stop shown", func() bool { // what was read a moment ago is shown to all
+		said = nil
+		for _, stop := range get[timelineView](s, "/api/timeline").Stops {
+			said = append(said, stop.What)
+		}
+		return len(said) > 2
+	})
+	cancel()
+	run("go")
+	<-done
+	if len(said) != 3 || said[0] != "the machine stops as requested" || said[1] != "the machine goes on" || !strings.HasPrefix(said[2], "the machine stops at a breakpoint, cpu ") || !strings.Contains(said[2], " at int_sqrt+0x") {
+		t.Errorf("%q", said)
+	}
+}
+
 // TestOpenAPI: the description is valid, has the paths that there are, and no others; and what they
 // answer is what it says.
 func TestOpenAPI(t *testing.T) {

@@ -39,6 +39,7 @@ export function machine(main) {
     cards.replaceChildren(
       card("instructions a second", rate(speed.at(-1) ?? 0)), card("instructions", count(m.instructions)), card("RAM", count(m.memory / 2 ** 20) + " MiB"),
       card("slots in use", count(m.slots)), card("since boot", m.time.toFixed(1) + " s"));
+    if (m.stopped) cards.append(card("stopped", m.stopped));
     if (m.panic) cards.append(card("panic", m.panic));
     cpus.replaceChildren(...m.cpus.map((c, i) => row(i, c.idle ? "idle" : "runs", c.comm, c.pid, count(c.instructions), queue(c))));
     const due = m.cpus.flatMap((c, i) => c.timers.map((t) => row(i, until(t.due - m.time), t.function, t.wheel ? "timer wheel" : "hrtimer")));

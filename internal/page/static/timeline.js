@@ -7,12 +7,16 @@ const failed = (w) => /^E/.test(w.result);
 const who = (w) => w.comm + "-" + w.pid + (w.uid ? ", uid " + w.uid : "");
 const asChange = (w) => ({ at: w.at, place: written, what: who(w) + " > " + w.file + ": " + oneLine(w.text) + (failed(w) ? ", refused: " + w.result : "") });
 
+const whole = "the machine"; // the lane of its stops
+const asStop = (s) => ({ at: s.at, place: whole, what: s.what });
+
 const lane = 22, left = 190, most = 100;
 
 // kind groups changes by what is in the text afterwards.
 function kind(what) {
   if (/jump is written/.test(what)) return "jump";
   if (/int3 is written|by int3/.test(what)) return "int3";
+  if (/machine stops/.test(what)) return "int3";
   if (/ftrace calls/.test(what)) return "call";
   return /removed|no longer|, refused: E/.test(what) ? "off" : "";
 }
@@ -34,9 +38,10 @@ export function timeline(main) {
   function draw() {
     if (!last) return;
     const places = [...new Set(last.changes.map((c) => c.place))].slice(-most);
+    if (last.stops.length) places.unshift(whole);
     if (last.writes.length) places.unshift(written);
     const index = new Map(places.map((p, i) => [p, i]));
-    const begin = Math.min(last.changes[0]?.at ?? Infinity, last.writes[0]?.at ?? Infinity, last.time), end = Math.max(last.time, begin + 0.001);
+    const begin = Math.min(last.changes[0]?.at ?? Infinity, last.writes[0]?.at ?? Infinity, last.stops[0]?.at ?? Infinity, last.time), end = Math.max(last.time, begin + 0.001);
     const width = Math.max(320, (lanes.clientWidth - 2) * zoom), height = (places.length + 1) * lane + 8;
     const x = (t) => left + (width - left - 20) * (t - begin) / (end - begin);
     const svg = h("svg:svg", { width, height, role: "img", "aria-label": places.length + " places from " + begin.toFixed(3) + " to " + end.toFixed(3) + " seconds since boot" });
@@ -47,7 +52,7 @@ export function timeline(main) {
       const t = begin + (end - begin) * i / (4 * zoom);
       svg.append(h("svg:text", { x: x(t) - (i ? 26 : 0), y: height - 6 }, t.toFixed(3) + " s"));
     }
-    for (const c of [...last.changes, ...last.writes.map(asChange)]) {
+    for (const c of [...last.changes, ...last.writes.map(asChange), ...last.stops.map(asStop)]) {
       if (!index.has(c.place)) continue;
       svg.append(h("svg:circle", { cx: x(c.at), cy: (index.get(c.place) + 1) * lane - 11, r: 5, class: kind(c.what) }, h("svg:title", {}, c.at.toFixed(6) + " s: " + c.place + ": " + c.what)));
     }
@@ -59,7 +64,7 @@ export function timeline(main) {
     last = v;
     draw();
     number.textContent = count(v.changes.length) + " changes" + (v.before ? ", " + count(v.before) + " before these" : "");
-    rows.replaceChildren(...v.changes.slice(-200).reverse().map((c) => h("tr", {}, h("td", { class: "mono" }, c.at.toFixed(6)), h("td", { class: "mono" }, c.place), h("td", {}, c.what))));
+    rows.replaceChildren(...[...v.changes, ...v.stops.map(asStop)].sort((a, b) => a.at - b.at).slice(-200).reverse().map((c) => h("tr", {}, h("td", { class: "mono" }, c.at.toFixed(6)), h("td", { class: "mono" }, c.place), h("td", {}, c.what))));
     wrote.replaceChildren(...v.writes.slice(-200).reverse().map((w) => h("tr", {}, [w.at.toFixed(6), who(w), w.file, oneLine(w.text), failed(w) ? w.result : w.result + " bytes"].map((t, i) => h("td", { class: i < 4 ? "mono" : "" }, t)))));
   } });
 }
