@@ -24,18 +24,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"sync"
 
-	"github.com/kprobefs/kprobefs/fs/anoninode"
 	"github.com/kprobefs/kprobefs/fs/bpffs"
 	"github.com/kprobefs/kprobefs/fs/machinefs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/fs/sysfs"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
-	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/memcg"
 	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kernel/release"
@@ -44,7 +41,6 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/exports"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
-	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 	"github.com/kprobefs/kprobefs/optimizer"
 )
 
@@ -166,17 +162,11 @@ func (k *Kernel) wire() {
 	if !k.opts.Config.NoFtrace {
 		sites = functions{v.sites}
 	}
-	clock := perfClock
-	if k.opts.Deterministic {
-		clock = nil
-	}
 	k.Tracer = tracing.New(tracing.Config{
-		Functions: sites, Unwind: v.unwind, UnwindCallback: v.callback,
-		Kprobes: k.Kprobes, Symbols: v.symbols, Sites: v.tables, Machine: v.machine, HashPtr: m.HashPtr, Release: k.opts.Release.Uname(), Linux: k.opts.Release.Linux,
-		BTF: v.btf, RawBTF: v.rawBTF, Module: k.Modules.Loaded, Limit: k.opts.Limit, Tracepoints: v.points, Syscalls: v.syscalls, Memory: v.memory,
-		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: k.dirs, TaskCPU: host.CPUIn,
-		PerfCPUs: perfCPUs(m.CPUs()), PerfClock: clock, PossibleCPUs: possibleCPUs(), TaskOn: m.TaskOn,
-		SharedMemory: func() (perf.Memory, error) { return anoninode.NewMemory() },
+		Kprobes: k.Kprobes, Symbols: v.symbols, Sites: v.tables, Machine: v.machine, Unwinder: v.unwinder, Modules: k.Modules, Files: traceFiles{k}, Host: traceHost{k},
+		Memory: v.memory, Release: k.opts.Release.Uname(), Linux: k.opts.Release.Linux, Limit: k.opts.Limit,
+		TAIOffset: m.Clock().Wall() - m.Clock().Now(), PerfCPUs: perfCPUs(m.CPUs()), PossibleCPUs: possibleCPUs(),
+		Tracepoints: v.points, Syscalls: v.syscalls, Functions: sites, BTF: v.btf, RawBTF: v.rawBTF,
 	})
 	k.pins = bpffs.New(bpffs.Config{Ref: k.Tracer.BPF().Ref, Release: k.Tracer.BPF().Release, Open: k.openPinned})
 	k.exports = exports.New(exports.Config{Kprobes: k.Kprobes, Machine: m, Memory: m.Mem(), Sites: m.Sites(), Functions: k.moduleFunctions()})
@@ -268,39 +258,7 @@ type slots struct {
 func (s slots) Alloc(n int) (uint64, error) { return s.m.AllocSlot(n) }
 func (s slots) Free(addr uint64)            { s.m.FreeSlot(addr) }
 
-// regularFile reports whether a path of the host names a regular file.
-func regularFile(path string) (bool, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return false, err
-	}
-	return info.Mode().IsRegular(), nil
-}
-
 // watched reports whether anybody could see what the guest does.
 func (k *Kernel) watched() bool {
 	return k.Kprobes.Armed() > 0 || k.Tracer.Listening() || k.view.sites.Listening()
-}
-
-// dirs makes the guest create and remove the directories of events as Linux does, in
-// the task whose write caused it, if anybody could see that.
-func (k *Kernel) dirs(ctx context.Context, changes []tracing.DirChange) {
-	if !k.watched() {
-		return
-	}
-	for _, c := range changes {
-		do, names := "host_remove_", []string{c.System}
-		if c.Made {
-			do = "host_make_"
-		}
-		if c.Event == "" {
-			do += "system"
-		} else {
-			do += "event"
-			names = append(names, c.Event)
-		}
-		if sym := k.Machine.Symbols().LookupName(do); len(sym) > 0 {
-			_, _ = host.CallIn(ctx, sym[0].Addr, names...)
-		}
-	}
 }

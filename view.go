@@ -31,13 +31,12 @@ type view struct {
 	tables   *image.Tables
 	sites    *ftrace.Sites
 	slots    kprobes.Slots
-	machine  kprobes.Machine
+	machine  viewMachine
 	memory   abi.Memory
 	inUse    func() int // slots
 	retired  func() uint64
 	callOn   func(ctx context.Context, cpu int, addr, count uint64, args ...uint64) (uint64, error)
-	unwind   func(task, ip, past, sp uint64, ips, sps []uint64) int
-	callback func(cpu int, task uint64, ips []uint64) int
+	unwinder tracing.Unwinder
 	points   tracing.Tracepoints // nil if there are no static events
 	syscalls []string
 	btf      func() *btf.Types
@@ -46,11 +45,17 @@ type view struct {
 	vm *vm.VM // nil if it is the guest
 }
 
+// viewMachine is a machine as probes and the tracer use it.
+type viewMachine interface {
+	kprobes.Machine
+	tracing.Machine
+}
+
 // guestView is the guest.
 func guestView(m *kernel.Machine, r Release) view {
 	return view{
 		text: m, symbols: m.Symbols(), tables: m.Tables(), sites: m.Sites(), slots: slots{m}, machine: m, memory: m.Mem(),
-		inUse: m.SlotsInUse, retired: m.Retired, callOn: m.CallOn, unwind: m.Unwind, callback: m.UnwindCallback,
+		inUse: m.SlotsInUse, retired: m.Retired, callOn: m.CallOn, unwinder: m,
 		points: m, syscalls: m.Syscalls(), btf: r.btf(), rawBTF: r.types(),
 	}
 }
@@ -77,7 +82,7 @@ func fileView(m *kernel.Machine, o Options) (view, error) {
 	}
 	return view{
 		text: v, symbols: o.Kernel.Symbols, tables: o.Kernel.Tables, sites: v.Sites(), slots: slots{v}, machine: vmMachine{m, v}, memory: v.Memory(),
-		inUse: v.SlotsInUse, retired: v.Retired, callOn: called, unwind: v.Unwind, callback: v.UnwindCallback,
+		inUse: v.SlotsInUse, retired: v.Retired, callOn: called, unwinder: v,
 		btf: rawTypes(o.Kernel.BTF, o.Release.Linux), rawBTF: o.Kernel.BTF, vm: v,
 	}, nil
 }

@@ -16,10 +16,13 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 // fakeKernel has functions of 64 bytes named f0, f1, ... that can all be probed.
 type fakeKernel struct {
+	tracingtest.Owners
+
 	probes []*kprobes.Kprobe
 	log    []string
 }
@@ -82,7 +85,7 @@ func (f *fakeKernel) hit(i int) {
 func newTree(t *testing.T) (*seqfile.Row, *fakeKernel) {
 	t.Helper()
 	f := &fakeKernel{}
-	return Tracing(tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f})), f
+	return Tracing(tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Unwinder: f, Modules: f, Files: f, Host: f, Memory: f})), f
 }
 
 // find returns the row at a path below root.
@@ -333,7 +336,7 @@ func (f *fakeKernel) Via(*abi.Trap) kprobes.Via { return kprobes.ViaCall }
 func TestFindByName(t *testing.T) {
 	for _, version := range []release.Version{release.Linux6_1, release.Linux6_12} {
 		f := &fakeKernel{}
-		root := Tracing(tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Linux: version}))
+		root := Tracing(tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Unwinder: f, Modules: f, Files: f, Host: f, Memory: f, Linux: version}))
 		mustEcho(t, root, "kprobe_events", "p:g/a f1\np:g/b f2\np:g/filter f1\np:enable/x f2\n", 0)
 		for _, at := range []string{"events", "events/g"} {
 			dir := find(t, root, at).Dir

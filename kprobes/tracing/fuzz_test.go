@@ -22,7 +22,7 @@ func fuzzWrites(f *testing.F, seeds []string, write func(tr *Tracer, text string
 	f.Fuzz(func(t *testing.T, text string) {
 		fake := tracingtest.New()
 		sites := fakeFunctions{[]uint64{fake.Symbol("vfs_open"), fake.Symbol("vfs_read")}}
-		tr := New(Config{Kprobes: fake, Symbols: fake, Sites: fake, Machine: fake, Module: fake.ModuleLoaded, Functions: sites})
+		tr := New(Config{Kprobes: fake, Symbols: fake, Sites: fake, Machine: fake, Unwinder: fake, Modules: fake, Files: fake, Host: fake, Memory: tracingtest.NewMemory(fake), Functions: sites})
 		names := len(tr.namesInUse)
 		if _, err := tr.definitions.WriteKprobeEvents([]byte("p:base vfs_read n=%di:u32 s=+0(%si):string\n")); err != nil {
 			t.Fatal(err)

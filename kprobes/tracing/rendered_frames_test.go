@@ -38,11 +38,17 @@ func TestRenderedFramesAreDocumented(t *testing.T) {
 	}
 }
 
+// shallow has stacks of two.
+type shallow struct{}
+
+func (shallow) Unwind(_, _, _, _ uint64, ips, _ []uint64) int { return copy(ips, []uint64{1, 2}) }
+func (shallow) UnwindCallback(int, uint64, []uint64) int      { return 0 }
+
 // TestRenderedFrames: a trigger's stack trace has the frames of the table for which
 // the kernel has symbols, followed by those of the guest's stack.
 func TestRenderedFrames(t *testing.T) {
 	tr, f := newTestTracer(t)
-	tr.conf.Unwind = func(_, _, _, _ uint64, ips, _ []uint64) int { return copy(ips, []uint64{1, 2}) }
+	tr.conf.Unwinder = shallow{}
 	for _, tt := range []struct {
 		ret  bool
 		via  kprobes.Via

@@ -68,85 +68,121 @@ type Kprobes interface {
 	Via(t *abi.Trap) kprobes.Via
 }
 
-// Machine is the clock and the kernel log.
+// Machine is what executes the kernel; *kernel.Machine implements it.
 type Machine interface {
 	CPUs() int
 	Now() int64 // nanoseconds since boot
 	// SynchronizeRCU returns when every handler that was running has returned.
 	SynchronizeRCU()
 	Printk(level int, format string, args ...any)
+	// HashPtr returns the number that %p prints for an address.
+	HashPtr(addr uint64) uint32
+	// TaskOn returns the task that a vCPU executes, or 0 if there is none.
+	TaskOn(vcpu int) uint64
+}
+
+// Unwinder walks the kernel's stacks, in handler context; *kernel.Machine and *vm.VM implement it.
+type Unwinder interface {
+	// Unwind writes the stack of a task into ips, innermost first, and returns its length. The
+	// stack starts with the instruction that begins past bytes before ip and with stack pointer
+	// sp. If sps is not nil, it gets the stack pointers.
+	Unwind(task, ip, past, sp uint64, ips, sps []uint64) int
+	// UnwindCallback is Unwind from where the vCPU's code called the machine.
+	UnwindCallback(cpu int, task uint64, ips []uint64) int
+}
+
+// Modules are those that are loaded.
+type Modules interface {
+	Loaded(name string) bool
+}
+
+// Files is what serves the tracer's files.
+type Files interface {
+	// DirChanged says that a directory below events was created or removed, in the context of
+	// the write that did it: that of a subsystem, or, if event is not empty, that of an event.
+	DirChanged(ctx context.Context, made bool, system, event string)
+	// TaskCPU returns the vCPU of the guest's task whose write(2) ctx belongs to.
+	TaskCPU(ctx context.Context) int
+}
+
+// Host is the computer whose user space uses the files.
+type Host interface {
+	// RegularFile reports whether a path is a regular file, for uprobe_events.
+	RegularFile(path string) (bool, error)
+	// SharedMemory returns memory that user space can map, for ring buffers of bpf(2).
+	SharedMemory() (perf.Memory, error)
+	// ReadClock reads a clock (CLOCK_MONOTONIC, ...), in nanoseconds.
+	ReadClock(id int32) int64
 }
 
 // Config is what a Tracer is built from.
 type Config struct {
-	Kprobes Kprobes
-	Symbols probe.Symbols
-	Sites   dynevent.Sites
-	Machine Machine
-	// Module reports whether a module of that name is loaded. If it is nil, no module is.
-	Module func(name string) bool
-	// RawBTF are the kernel's types for bpf(2), or nil if it has none.
-	RawBTF []byte
+	// These always exist; New panics if one of them is nil.
+	Kprobes  Kprobes
+	Symbols  probe.Symbols
+	Sites    dynevent.Sites
+	Machine  Machine
+	Unwinder Unwinder
+	Modules  Modules
+	Files    Files
+	Host     Host
+	// Memory is the kernel's memory, for strings that entries point to.
+	Memory abi.Memory
+
 	// Release is uname -r.
 	Release string
+	// Linux is the version whose behaviour it is; 0 means release.Default.
+	Linux release.Version
 	// Limit bounds the memory that the tracer and others keep for their clients. If it
 	// is nil, the limit is 1 GiB.
 	Limit *memcg.Limit
-	// Linux is the version whose behaviour it is; 0 means release.Default.
-	Linux release.Version
-	// HashPtr returns the number that %p prints for an address. If it is nil, all
-	// addresses show as (____ptrval____), as on Linux before its random key is ready.
-	HashPtr func(addr uint64) uint32
-	// Tracepoints are the kernel's tracepoints. If it is nil, there are no static
-	// events.
+	// TAIOffset is what trace clock "tai" adds to the time since boot, in ns.
+	TAIOffset int64
+	// PerfCPUs are the numbers that perf knows the vCPUs by. If it is nil, they are the
+	// vCPUs' own.
+	PerfCPUs []int
+	// PossibleCPUs is how many CPUs user space takes to be possible: how many values it expects of a
+	// per-CPU map's element. 0 means Machine.CPUs.
+	PossibleCPUs int
+
+	// Tracepoints are the kernel's tracepoints. A kernel that is only looked at has none, and
+	// so no static events.
 	Tracepoints Tracepoints
 	// Syscalls are the names of the kernel's system calls by number ("openat"), "" for
 	// numbers without one.
 	Syscalls []string
-	// Functions are the fentry sites. If it is nil, functions cannot be traced.
+	// Functions are the fentry sites. They are nil without CONFIG_FUNCTION_TRACER.
 	Functions ftracer.Functions
-	// Unwind writes the kernel stack of a task into ips, innermost first, and returns
-	// its length. The stack starts with the instruction that begins past bytes before
-	// ip and with stack pointer sp. If sps is not nil, it gets the stack pointers. If
-	// Unwind is nil, there are no stack traces. It runs in handler context.
-	Unwind func(task, ip, past, sp uint64, ips, sps []uint64) int
-	// UnwindCallback is Unwind from where the vCPU's code called the machine.
-	UnwindCallback func(cpu int, task uint64, ips []uint64) int
-	// BTF returns the types of the kernel's functions. If it is nil, as on 6.1, there
-	// are none. With types, definitions may use the arguments NAME, NAME->FIELD, $arg*,
-	// %pd and %pD, return probes can fetch the function's arguments, and an argument
-	// whose type is known needs no :TYPE.
+	// BTF returns the types of the kernel's functions. It is nil if there are none, or if the
+	// release does not look at them (6.1). With types, definitions may use the arguments NAME,
+	// NAME->FIELD, $arg*, %pd and %pD, return probes can fetch the function's arguments, and an
+	// argument whose type is known needs no :TYPE.
 	BTF func() *btf.Types
-	// Memory is the kernel's memory, for strings that entries point to.
-	Memory abi.Memory
-	// SharedMemory returns memory that user space can map, for ring buffers of bpf(2). If it is nil,
-	// there are none.
-	SharedMemory func() (perf.Memory, error)
-	// PossibleCPUs is how many CPUs user space takes to be possible: how many values it expects of a
-	// per-CPU map's element. 0 means Machine.CPUs.
-	PossibleCPUs int
-	// TAIOffset is what trace clock "tai" adds to the time since boot, in ns.
-	TAIOffset int64
-	// Dirs is called with the directories below events that were created and removed.
-	// It may be nil.
-	Dirs func(ctx context.Context, changes []DirChange)
-	// TaskCPU returns the vCPU of the guest's task whose write(2) ctx belongs to. If it
-	// is nil, that is vCPU 0.
-	TaskCPU func(ctx context.Context) int
-	// TSC converts the time since boot to the time-stamp counter. If it is nil, the
-	// counter runs at 1 GHz.
-	TSC func(now int64) uint64
-	// RegularFile reports whether a path of the host is a regular file, for uprobe_events.
-	// If it is nil, there are no files.
-	RegularFile func(path string) (bool, error)
-	// PerfCPUs are the numbers that perf knows the vCPUs by. If it is nil, they are the
-	// vCPUs' own.
-	PerfCPUs []int
-	// TaskOn returns the task that a vCPU executes, or 0 if there is none. If it is nil, there never is one.
-	TaskOn func(vcpu int) uint64
-	// PerfClock reads a clock of the host, in nanoseconds. If it is nil, all are that of the
-	// machine.
-	PerfClock func(id int32) int64
+	// RawBTF are the kernel's types for bpf(2), or nil if it has none.
+	RawBTF []byte
+}
+
+// missing returns the name of a field of what always exists that is nil, or "".
+func (c *Config) missing() string {
+	for _, f := range [...]struct {
+		name  string
+		value any
+	}{
+		{"Kprobes", c.Kprobes},
+		{"Symbols", c.Symbols},
+		{"Sites", c.Sites},
+		{"Machine", c.Machine},
+		{"Unwinder", c.Unwinder},
+		{"Modules", c.Modules},
+		{"Files", c.Files},
+		{"Host", c.Host},
+		{"Memory", c.Memory},
+	} {
+		if f.value == nil {
+			return f.name
+		}
+	}
+	return ""
 }
 
 // config is a Config and what follows from its version.
@@ -207,7 +243,7 @@ type Tracer struct {
 	subsystems  map[string]*subsystem
 	generations uint64
 
-	dirs []DirChange
+	dirs []dirChange
 
 	events eventTable // by ID, for readers of the buffer
 
@@ -216,11 +252,10 @@ type Tracer struct {
 	filters     filter.Rules
 }
 
-// DirChange says that a directory below events was created or removed: that of a
-// subsystem, or, if Event is not empty, that of an event.
-type DirChange struct {
-	Made          bool
-	System, Event string
+// dirChange is a call of Files.DirChanged.
+type dirChange struct {
+	made          bool
+	system, event string
 }
 
 // maxDirs bounds how many changes are remembered.
@@ -228,20 +263,20 @@ const maxDirs = 1024
 
 // dirChanged remembers a change for SettleDirs. The caller holds mu.
 func (t *Tracer) dirChanged(made bool, system, event string) {
-	if t.conf.Dirs != nil && len(t.dirs) < maxDirs {
-		t.dirs = append(t.dirs, DirChange{made, system, event})
+	if len(t.dirs) < maxDirs {
+		t.dirs = append(t.dirs, dirChange{made, system, event})
 	}
 }
 
-// SettleDirs calls Config.Dirs with the changes, in the context of the caller. It is
+// SettleDirs tells Files the changes, in the context of the caller. It is
 // called at the end of a write that may have defined or deleted events.
 func (t *Tracer) SettleDirs(ctx context.Context) {
 	t.mu.Lock()
 	changes := t.dirs
 	t.dirs = nil
 	t.mu.Unlock()
-	if len(changes) > 0 {
-		t.conf.Dirs(ctx, changes)
+	for _, c := range changes {
+		t.conf.Files.DirChanged(ctx, c.made, c.system, c.event)
 	}
 }
 
@@ -287,6 +322,9 @@ const maxNesting = 4
 
 // New creates a tracer without events, with recording on.
 func New(c Config) *Tracer {
+	if name := c.missing(); name != "" {
+		panic("tracing: no Config." + name)
+	}
 	if c.Limit == nil {
 		c.Limit = memcg.New(1 << 30)
 	}

@@ -159,7 +159,7 @@ func TestExpansion(t *testing.T) {
 	for _, v := range []release.Version{release.Linux6_1, release.Linux6_12} {
 		own := v == release.Linux6_12
 		f := tracingtest.New()
-		tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded, Linux: v})
+		tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Unwinder: f, Modules: f, Files: f, Host: f, Memory: tracingtest.NewMemory(f), Linux: v})
 		write(t, tr, "p:a vfs_read")
 		if err := tr.MakeInstance("i"); err != nil {
 			t.Fatal(err)
@@ -184,7 +184,7 @@ func TestExpansion(t *testing.T) {
 // free memory succeed.
 func TestLimit(t *testing.T) {
 	f := tracingtest.New()
-	tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded, Limit: memcg.New(1)})
+	tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Unwinder: f, Modules: f, Files: f, Host: f, Memory: tracingtest.NewMemory(f), Limit: memcg.New(1)})
 	global := tr.Global()
 	_, definition := tr.definitions.WriteKprobeEvents([]byte("p:x vfs_read\n"))
 	for what, err := range map[string]error{

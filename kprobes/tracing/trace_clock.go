@@ -29,7 +29,7 @@ var traceClocks = [...]traceClock{
 	{"mono_raw", true, boottime},
 	{"boot", true, boottime},
 	{"tai", true, func(t *Tracer, now int64) int64 { return now + t.conf.TAIOffset }},
-	{"x86-tsc", false, func(t *Tracer, now int64) int64 { return int64(t.tsc(now)) }},
+	{"x86-tsc", false, boottime}, // the time-stamp counter counts nanoseconds
 }
 
 // defaultClock is the one that Debian's kernel uses if the TSC is not known to be
@@ -44,14 +44,6 @@ func (t *Tracer) defaultClock() int {
 }
 
 func boottime(_ *Tracer, now int64) int64 { return now }
-
-// tsc is the time-stamp counter; by default it counts nanoseconds.
-func (t *Tracer) tsc(now int64) uint64 {
-	if t.conf.TSC == nil {
-		return uint64(now)
-	}
-	return t.conf.TSC(now)
-}
 
 // TraceClock returns the text of the file trace_clock: all clocks, the current one in
 // brackets.

@@ -16,8 +16,8 @@ func (t *Tracer) Definitions() *dynevent.Registry { return t.definitions }
 func (t *Tracer) newDefinitions() *dynevent.Registry {
 	c := dynevent.Config{
 		Mutex: &t.mu, Events: definer{t}, Kprobes: t.conf.Kprobes, Symbols: t.conf.Symbols, Sites: t.conf.Sites, Machine: t.conf.Machine,
-		Has: &t.conf.has, Rules: probe.NewRules(t.conf.Linux, &t.conf.has, t.conf.BTF), Filters: &t.filters, Module: t.conf.Module, BTF: t.conf.BTF,
-		HashPtr: t.conf.HashPtr, RegularFile: t.conf.RegularFile,
+		Has: &t.conf.has, Rules: probe.NewRules(t.conf.Linux, &t.conf.has, t.conf.BTF), Filters: &t.filters, Modules: t.conf.Modules, BTF: t.conf.BTF,
+		Host: t.conf.Host,
 	}
 	if t.conf.Tracepoints != nil {
 		c.Tracepoints = t.conf.Tracepoints

@@ -75,11 +75,7 @@ type Task struct {
 
 // TaskCPU returns the vCPU of the task whose write has the context ctx.
 func (a *Array) TaskCPU(ctx context.Context) int {
-	f := a.tracer.conf.TaskCPU
-	if f == nil {
-		return 0
-	}
-	return min(f(ctx), a.buffer.CPUs()-1)
+	return min(a.tracer.conf.Files.TaskCPU(ctx), a.buffer.CPUs()-1)
 }
 
 // markerMax is TRACE_BUF_SIZE: how many bytes one write to trace_marker or

@@ -24,30 +24,23 @@ type perfUsers struct {
 }
 
 func (t *Tracer) newPerf() *perf.Set {
-	c := perf.Config{CPUs: t.conf.PerfCPUs, Now: t.conf.Machine.Now, Clock: t.conf.PerfClock, Room: t.checkRoom}
+	c := perf.Config{CPUs: t.conf.PerfCPUs, Now: t.conf.Machine.Now, Clock: t.conf.Host.ReadClock, Room: t.checkRoom}
 	if c.CPUs == nil {
 		for i := range t.conf.Machine.CPUs() {
 			c.CPUs = append(c.CPUs, i)
 		}
-	}
-	if c.Clock == nil {
-		c.Clock = func(int32) int64 { return t.conf.Machine.Now() }
 	}
 	return perf.NewSet(c)
 }
 
 // newBPF returns what bpf(2) works on. User space sees the CPUs that perf's events are for.
 func (t *Tracer) newBPF() *bpf.System {
-	c := bpf.Config{
+	return bpf.New(bpf.Config{
 		CPUs: max(t.conf.PossibleCPUs, t.conf.Machine.CPUs()), CPU: func(vcpu int) int { return t.perf.CPUs[vcpu] },
-		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.HashPtr, Memory: t.conf.SharedMemory, Kernel: t.conf.Memory,
+		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.Machine.HashPtr, Memory: t.conf.Host.SharedMemory, Kernel: t.conf.Memory,
 		Print: t.printBPF, Prints: t.wantBPFPrint, Clock: t.perf.Clock,
 		Types: t.conf.RawBTF, Probes: programProbes{t}, KprobeMulti: t.conf.has[release.Fprobes], Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
-	}
-	if c.Memory == nil {
-		c.Memory = func() (perf.Memory, error) { return nil, fmt.Errorf("memory to map: %w", syscall.ENOMEM) }
-	}
-	return bpf.New(c)
+	})
 }
 
 // Perf returns the events of perf_event_open(2).
@@ -421,9 +414,7 @@ func (s clockSource) AttachProgram(e *perf.Event, a bpf.Attached) (detach func()
 func (t *Tracer) runTick(vcpu int, a bpf.Attached) {
 	trap := &abi.Trap{CPU: vcpu, Regs: &abi.Regs{}, Mem: t.conf.Memory, Now: t.conf.Machine.Now, IRQsOff: true}
 	h := bpf.Hit{Trap: trap, Comm: new([abi.TaskCommLen]byte)}
-	if t.conf.TaskOn != nil {
-		trap.Task = t.conf.TaskOn(vcpu)
-	}
+	trap.Task = t.conf.Machine.TaskOn(vcpu)
 	if trap.Task != 0 {
 		tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
 		tid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskPID)

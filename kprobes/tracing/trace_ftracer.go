@@ -19,7 +19,7 @@ func (a *Array) Ftrace() *ftracer.Array { return a.ftrace }
 func (t *Tracer) newFtrace() *ftracer.Tracers {
 	return ftracer.New(ftracer.Config{
 		Mutex: &t.mu, Has: &t.conf.has, Symbols: t.conf.Symbols, CPUs: t.conf.Machine.CPUs(), Names: &t.cmdlines, Functions: t.conf.Functions,
-		Unwind: t.conf.Unwind, Printk: t.conf.Machine.Printk, Room: t.checkText, Dump: t.dump, WatchSwitches: t.watchSwitches,
+		Unwind: t.conf.Unwinder.Unwind, Printk: t.conf.Machine.Printk, Room: t.checkText, Dump: t.dump, WatchSwitches: t.watchSwitches,
 	})
 }
 

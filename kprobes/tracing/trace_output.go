@@ -478,7 +478,7 @@ func (e lineEnv) AppendPointer(b []byte, addr uint64) []byte {
 	if !e.array.has(optHashPtr) || !e.array.tracer.conf.has[release.HashPtrOption] {
 		return fmt.Appendf(b, "%016x", addr)
 	}
-	return append(b, output.HashedPointer(addr, e.array.tracer.conf.HashPtr)...)
+	return append(b, output.HashedPointer(addr, e.array.tracer.conf.Machine.HashPtr)...)
 }
 
 func (e lineEnv) Memory() abi.Memory { return e.array.tracer.conf.Memory }

@@ -270,8 +270,8 @@ func (f *binaryText) pointer(letters string) string {
 	addr := f.word(8)
 	switch {
 	case letters == "":
-		if hash := f.array.tracer.conf.HashPtr; hash != nil && addr != 0 {
-			addr = uint64(hash(addr))
+		if addr != 0 {
+			addr = uint64(f.array.tracer.conf.Machine.HashPtr(addr))
 		}
 		return fmt.Sprintf("%016x", addr)
 	case letters[0] == 'S':

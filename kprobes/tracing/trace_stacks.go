@@ -16,11 +16,8 @@ const maxStack = 128
 // for a return probe, with the function that it returns to. It runs in handler context.
 // The result is valid until the vCPU's next hit.
 func (t *Tracer) unwindRegs(trap *abi.Trap) []uint64 {
-	if t.conf.Unwind == nil {
-		return nil
-	}
 	ips := t.cpus[trap.CPU].stack[:]
-	return ips[:t.conf.Unwind(trap.Task, trap.Regs.IP, ipPast(trap), trap.Regs.SP, ips, nil)]
+	return ips[:t.conf.Unwinder.Unwind(trap.Task, trap.Regs.IP, ipPast(trap), trap.Regs.SP, ips, nil)]
 }
 
 // unwindEvent returns the stack that the option stacktrace shows for a hit of e: for
@@ -39,9 +36,6 @@ func (t *Tracer) unwindEvent(trap *abi.Trap, e *Event) []uint64 {
 // functions that handle the hit (renderedFrames), then the guest's stack. It runs in
 // handler context. The result is valid until the vCPU's next hit.
 func (t *Tracer) unwindHandler(trap *abi.Trap, e *Event) []uint64 {
-	if t.conf.Unwind == nil {
-		return nil
-	}
 	ips, n := t.cpus[trap.CPU].stack[:], 0
 	if r, ok := recordedBy[e.kind]; ok {
 		n = t.appendRendered(ips, n, r)
@@ -58,9 +52,9 @@ func (t *Tracer) unwindHandler(trap *abi.Trap, e *Event) []uint64 {
 // fits.
 func (t *Tracer) unwindOwn(trap *abi.Trap, ips []uint64) int {
 	if trap.RegsAddr == 0 {
-		return t.conf.Unwind(trap.Task, trap.Regs.IP, ipPast(trap), trap.Regs.SP, ips, nil)
+		return t.conf.Unwinder.Unwind(trap.Task, trap.Regs.IP, ipPast(trap), trap.Regs.SP, ips, nil)
 	}
-	m := t.conf.UnwindCallback(trap.CPU, trap.Task, ips)
+	m := t.conf.Unwinder.UnwindCallback(trap.CPU, trap.Task, ips)
 	if !t.conf.has[release.NoAssistFunc] && m > 1 && m < len(ips) {
 		if s, _, _ := t.conf.Symbols.Lookup(ips[0]); s.Name == "kprobe_ftrace_handler" {
 			copy(ips[2:], ips[1:m])
@@ -80,11 +74,8 @@ func inside(s abi.Symbol) uint64 {
 // unwindFunction returns the stack of a traced function, with the trampoline first. It
 // runs in handler context.
 func (t *Tracer) unwindFunction(trap *abi.Trap) []uint64 {
-	if t.conf.UnwindCallback == nil {
-		return nil
-	}
 	ips := t.cpus[trap.CPU].stack[:]
-	ips = ips[:t.conf.UnwindCallback(trap.CPU, trap.Task, ips)]
+	ips = ips[:t.conf.Unwinder.UnwindCallback(trap.CPU, trap.Task, ips)]
 	if !t.conf.has[release.NoAssistFunc] && len(ips) > 0 {
 		t.appendRendered(ips, 0, byTrampoline510) // for the listener itself, which the kernel leaves out
 		return ips

@@ -13,7 +13,7 @@ import (
 func newTestTracer(t testing.TB) (*Tracer, *tracingtest.Kernel) {
 	t.Helper()
 	f := tracingtest.New()
-	return New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded}), f
+	return New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Unwinder: f, Modules: f, Files: f, Host: f, Memory: tracingtest.NewMemory(f)}), f
 }
 
 // errnos are the results in tables of tests.

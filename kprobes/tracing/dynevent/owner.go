@@ -170,10 +170,22 @@ type Listener interface {
 	Set(sites []uint64) error
 }
 
-// Machine is the kernel log and the number of vCPUs.
+// Machine is the kernel log, the number of vCPUs, and what %p shows.
 type Machine interface {
 	CPUs() int
 	Printk(level int, format string, args ...any)
+	HashPtr(addr uint64) uint32
+}
+
+// Modules are those that are loaded.
+type Modules interface {
+	Loaded(name string) bool
+}
+
+// Host has the files of uprobes.
+type Host interface {
+	// RegularFile reports whether a path is a regular file.
+	RegularFile(path string) (bool, error)
 }
 
 // Config is what a Registry is built from.
@@ -184,21 +196,16 @@ type Config struct {
 	Symbols probe.Symbols
 	Sites   Sites
 	Machine Machine
+	Modules Modules
+	Host    Host
 	Has     *release.Set
 	Rules   *probe.Rules
 	Filters *filter.Rules
 	// Functions are nil if functions cannot be traced, Tracepoints if there are none.
 	Functions   Functions
 	Tracepoints Tracepoints
-	// Module reports whether a module of that name is loaded. If it is nil, no module is.
-	Module func(name string) bool
 	// BTF returns the types of the kernel's functions. If it is nil, there are none.
 	BTF func() *btf.Types
-	// HashPtr returns the number that %p prints for an address; it may be nil.
-	HashPtr func(addr uint64) uint32
-	// RegularFile reports whether a path of the host is a regular file. If it is nil, there
-	// are no files.
-	RegularFile func(path string) (bool, error)
 }
 
 // Registry holds the definitions of a tracer. Config.Mutex guards it.

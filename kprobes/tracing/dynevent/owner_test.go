@@ -50,7 +50,7 @@ func newTestRegistry(t testing.TB, change ...func(*Config)) (*Registry, *fakeOwn
 	t.Helper()
 	f := tracingtest.New()
 	o := &fakeOwner{kernel: f, events: map[eventName]*fakeEvent{}, has: release.Linux6_1.Set()}
-	c := Config{Mutex: &sync.Mutex{}, Events: o, Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded, Has: &o.has, Filters: &filter.Rules{}}
+	c := Config{Mutex: &sync.Mutex{}, Events: o, Kprobes: f, Symbols: f, Sites: f, Machine: f, Modules: f, Host: f, Has: &o.has, Filters: &filter.Rules{}}
 	for _, do := range change {
 		do(&c)
 	}

@@ -45,9 +45,9 @@ func (p *place) symbolName() string {
 func (tk *traceKprobe) placeText() string {
 	switch {
 	case tk.byAddr && tk.registered:
-		return "0x" + output.HashedPointer(tk.kprobe().Addr, tk.reg.conf.HashPtr)
+		return "0x" + output.HashedPointer(tk.kprobe().Addr, tk.reg.conf.Machine.HashPtr)
 	case tk.byAddr:
-		return "0x" + output.HashedPointer(tk.addr, tk.reg.conf.HashPtr)
+		return "0x" + output.HashedPointer(tk.addr, tk.reg.conf.Machine.HashPtr)
 	case tk.offset != 0:
 		return fmt.Sprintf("%s+%d", tk.symbol, tk.offset)
 	}
@@ -330,7 +330,7 @@ func (r *Registry) eventNameFor(d *definition) string {
 	}
 	name := fmt.Sprintf("%c_%s_%d", kind, d.symbol, d.offset)
 	if d.byAddr {
-		name = fmt.Sprintf("%c_0x%s", kind, output.HashedPointer(d.addr, r.conf.HashPtr))
+		name = fmt.Sprintf("%c_0x%s", kind, output.HashedPointer(d.addr, r.conf.Machine.HashPtr))
 	}
 	return r.conf.Rules.SanitizeEventName(name[:min(len(name), probe.MaxNameLen-1)])
 }
@@ -389,7 +389,7 @@ func (r *Registry) moduleExists(tk *traceKprobe) bool {
 		return false
 	}
 	module, _, found := strings.Cut(tk.symbol, ":")
-	return !found || r.conf.Module != nil && r.conf.Module(module)
+	return !found || r.conf.Modules.Loaded(module)
 }
 
 // registerKprobe is __register_trace_kprobe. The probe is disabled at first unless its

@@ -112,7 +112,7 @@ func (r *Registry) createUprobe(line string) (bool, error) {
 }
 
 func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*probe.Error, error) {
-	regular, err := u.reg.conf.regularFile(u.path)
+	regular, err := u.reg.conf.Host.RegularFile(u.path)
 	if err != nil {
 		return probe.NewError(errFileNotFound.Because(err), 1, 0), nil
 	}
@@ -277,12 +277,3 @@ func (ev *uprobeEvent) Enable() error {
 
 // Disable implements Class.
 func (ev *uprobeEvent) Disable() {}
-
-// regularFile reports whether a path of the host is a regular file; without
-// Config.RegularFile there are no files.
-func (c *Config) regularFile(path string) (bool, error) {
-	if c.RegularFile == nil {
-		return false, fmt.Errorf("%s: %w", path, syscall.ENOENT)
-	}
-	return c.RegularFile(path)
-}

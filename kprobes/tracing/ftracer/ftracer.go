@@ -35,8 +35,7 @@ type Config struct {
 	Names *cmdlines.Names
 	// Functions are the fentry sites. If it is nil, functions cannot be traced.
 	Functions Functions
-	// Unwind writes a kernel stack into ips, and its stack pointers into sps
-	// (tracing.Config.Unwind). If it is nil, there is no stack tracer.
+	// Unwind writes a kernel stack into ips, and its stack pointers into sps (tracing.Unwinder).
 	Unwind func(task, ip, past, sp uint64, ips, sps []uint64) int
 	// Printk is the kernel's log.
 	Printk func(level int, format string, args ...any)

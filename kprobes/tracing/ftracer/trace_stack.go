@@ -45,7 +45,7 @@ func (t *Tracers) StackTracer(on bool) error {
 // holds mu.
 func (t *Tracers) updateStackTracer() error {
 	s := &t.stacks
-	if t.conf.Functions == nil || t.conf.Unwind == nil || !s.on && s.listener == nil {
+	if t.conf.Functions == nil || !s.on && s.listener == nil {
 		return nil
 	}
 	if s.listener == nil {

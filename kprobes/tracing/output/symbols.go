@@ -23,14 +23,10 @@ func AppendSprint(b []byte, sym abi.Symbol, offset, addr uint64, ok bool) []byte
 }
 
 // HashedPointer is %p: it hides the address behind a hash, but gives the same text for
-// the same address. NULL and error pointers are not hidden. If hash is nil, it returns
-// what Linux prints before its random key is ready.
+// the same address. NULL and error pointers are not hidden.
 func HashedPointer(addr uint64, hash func(addr uint64) uint32) string {
-	switch {
-	case addr == 0 || addr > maxErrPtr:
+	if addr == 0 || addr > maxErrPtr {
 		return fmt.Sprintf("%016x", addr)
-	case hash == nil:
-		return "(____ptrval____)"
 	}
 	return fmt.Sprintf("%016x", hash(addr))
 }

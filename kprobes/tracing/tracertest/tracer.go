@@ -13,7 +13,7 @@ import (
 func New(t testing.TB) (*tracing.Tracer, *tracingtest.Kernel) {
 	t.Helper()
 	f := tracingtest.New()
-	return tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded}), f
+	return tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Unwinder: f, Modules: f, Files: f, Host: f, Memory: tracingtest.NewMemory(f)}), f
 }
 
 // Define writes lines to kprobe_events.

@@ -29,6 +29,8 @@ const (
 // refuses the probes that register_kprobe refuses. It implements the interfaces of the
 // packages below kprobes/tracing that have to do with probes, symbols and the machine.
 type Kernel struct {
+	Owners
+
 	Clock  atomic.Int64 // ns
 	VCPUs  int
 	HitVia kprobes.Via // what Via returns
@@ -313,8 +315,8 @@ func (m *Task) WriteU64(uint64, uint64) error { return syscall.EFAULT }
 // Symbol returns the address of a symbol.
 func (f *Kernel) Symbol(name string) uint64 { return f.LookupName(name)[0].Addr }
 
-// ModuleLoaded reports whether the module is loaded.
-func (f *Kernel) ModuleLoaded(name string) bool { return slices.Contains(f.modules, name) }
+// Loaded reports whether the module is loaded.
+func (f *Kernel) Loaded(name string) bool { return slices.Contains(f.modules, name) }
 
 // Hit runs the handlers of the enabled probes at addr, as after an fentry call, or as
 // after an int3 if t is its trap.

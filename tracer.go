@@ -1,0 +1,65 @@
+package kprobefs
+
+import (
+	"context"
+	"os"
+
+	"github.com/kprobefs/kprobefs/fs/anoninode"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
+)
+
+// traceFiles is what the tracer asks about the tasks that use its files.
+type traceFiles struct{ k *Kernel }
+
+var _ tracing.Files = traceFiles{}
+
+// DirChanged makes the guest create or remove the directory of events as Linux does, in
+// the task whose write caused it, if anybody could see that.
+func (f traceFiles) DirChanged(ctx context.Context, made bool, system, event string) {
+	if !f.k.watched() {
+		return
+	}
+	do, names := "host_remove_", []string{system}
+	if made {
+		do = "host_make_"
+	}
+	if event == "" {
+		do += "system"
+	} else {
+		do += "event"
+		names = append(names, event)
+	}
+	if sym := f.k.Machine.Symbols().LookupName(do); len(sym) > 0 {
+		_, _ = host.CallIn(ctx, sym[0].Addr, names...)
+	}
+}
+
+// TaskCPU returns the vCPU of the guest's task that ctx belongs to.
+func (f traceFiles) TaskCPU(ctx context.Context) int { return host.CPUIn(ctx) }
+
+// traceHost is what the tracer asks about the host.
+type traceHost struct{ k *Kernel }
+
+var _ tracing.Host = traceHost{}
+
+// RegularFile reports whether a path names a regular file.
+func (h traceHost) RegularFile(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	return info.Mode().IsRegular(), nil
+}
+
+// SharedMemory returns memory that programs can map.
+func (h traceHost) SharedMemory() (perf.Memory, error) { return anoninode.NewMemory() }
+
+// ReadClock reads a clock of the host. All clocks of a deterministic machine are its own.
+func (h traceHost) ReadClock(id int32) int64 {
+	if h.k.opts.Deterministic {
+		return h.k.Machine.Now()
+	}
+	return perfClock(id)
+}
