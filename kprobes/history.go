@@ -48,15 +48,7 @@ type Queues struct {
 func (k *Kprobes) Queues() Queues {
 	k.mu.look()
 	defer k.mu.Unlock()
-	o := &k.jumps
-	addrs := func(q *queue) (all []uint64) {
-		for _, pt := range q.upTo(o.serial) {
-			all = append(all, pt.addr)
-		}
-		return all
-	}
-	return Queues{
-		On: k.cfg.Optimizer != nil && !o.off, Scheduled: o.cancel != nil,
-		Jumps: addrs(&o.toJump), Breakpoints: addrs(&o.toInt3), Garbage: len(o.garbage),
-	}
+	q := k.jumps.state()
+	q.On = q.On && k.cfg.Optimizer != nil
+	return q
 }

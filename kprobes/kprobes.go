@@ -139,13 +139,12 @@ type Kprobes struct {
 
 	mu           changeLock
 	listed       [Buckets]bucketText // of kprobes/list
-	jumps        optimization
+	jumps        jumpQueue
 	table        table        // changed under mu, read by the trap side without it
 	allOff       bool         // kprobes_all_disarmed
 	armed        atomic.Int64 // number of armed points
 	armedChanges atomic.Uint64
-	text         []byte // buffer of checkBoundary
-	bounds       [boundarySlots]boundaries
+	bounds       boundaryCache
 	batch        *batch // if not nil, collects writes of text for one flush
 	reregWarn    bool   // the WARN_ON_ONCE of a second registration has been printed
 
@@ -161,6 +160,8 @@ type Kprobes struct {
 // is no executable memory for the code that an older release adds (ownCode).
 func New(c Config) *Kprobes {
 	k := &Kprobes{cfg: c, has: c.Linux.Set(), cpus: make([]ctlblk, c.Machine.CPUs())}
+	k.jumps.timer, k.jumps.run = c.Machine, k.runOptimizer
+	k.bounds.symbols, k.bounds.original = c.Symbols, k.original
 	if c.Optimizer != nil {
 		k.sayOptimization(true)
 	}

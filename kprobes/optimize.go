@@ -105,12 +105,22 @@ func (q *queue) upTo(serial uint64) (pts []*point) {
 	return pts
 }
 
-// optimization is the state of the queue; Kprobes.mu guards all of it.
+// jumpQueue says which points wait to become a jump, or to be none any more, and when the
+// work for them runs. It knows neither probes nor text: Kprobes decides who waits, and does
+// the work.
 //
 // A probe is shown as optimized as soon as it is queued. The work that runs after
 // OptimizeDelay writes the queued jumps together, once every task has left the bytes
 // after the breakpoints (SynchronizeRCUTasks).
-type optimization struct {
+//
+// Kprobes.mu guards all of it, and its methods are called with that lock. The timer that it
+// starts calls run in a goroutine of its own, without the lock.
+type jumpQueue struct {
+	timer interface { // Machine
+		AfterFunc(d time.Duration, f func()) (stop func() bool)
+	}
+	run func() // the work
+
 	off     bool // debug.kprobes-optimization is 0
 	toJump  queue
 	toInt3  queue
@@ -120,7 +130,99 @@ type optimization struct {
 	serial  uint64      // of the latest ticket
 }
 
-func (o *optimization) waiting() int { return o.toJump.n + o.toInt3.n }
+// waiting is how many points wait for a change.
+func (o *jumpQueue) waiting() int { return o.toJump.n + o.toInt3.n }
+
+// pending reports whether the work has points to change.
+func (o *jumpQueue) pending() bool { return !o.stopped && o.waiting() > 0 }
+
+// of returns the queue of one of the two changes.
+func (o *jumpQueue) of(to direction) *queue {
+	if to == toInt3 {
+		return &o.toInt3
+	}
+	return &o.toJump
+}
+
+// add queues a point that waits for nothing.
+func (o *jumpQueue) add(pt *point, to direction) {
+	o.serial++
+	o.of(to).add(pt, to, o.serial)
+	o.kick()
+}
+
+// remove makes a point wait no more.
+func (o *jumpQueue) remove(pt *point) {
+	if pt.queued != notQueued {
+		o.of(pt.queued).n--
+	}
+	pt.queued = notQueued
+}
+
+// discard calls free when every task has slept or left the kernel.
+func (o *jumpQueue) discard(free func()) {
+	o.garbage = append(o.garbage, free)
+	o.kick()
+}
+
+// kick schedules the work after OptimizeDelay.
+func (o *jumpQueue) kick() {
+	if o.cancel == nil && !o.stopped {
+		o.cancel = o.timer.AfterFunc(OptimizeDelay, o.run)
+	}
+}
+
+// begin is called when the work runs, which is then no longer scheduled. It returns false if
+// there is none any more.
+func (o *jumpQueue) begin() bool {
+	if o.stopped {
+		return false
+	}
+	if o.cancel != nil {
+		o.cancel()
+		o.cancel = nil
+	}
+	return true
+}
+
+// losing returns the points that wait to lose their jump.
+func (o *jumpQueue) losing() []*point { return o.toInt3.upTo(o.serial) }
+
+// lost empties the queue of these points, when they have been seen to.
+func (o *jumpQueue) lost() { o.toInt3 = queue{} }
+
+// takeGarbage returns what is to be freed after the next grace period.
+func (o *jumpQueue) takeGarbage() []func() {
+	garbage := o.garbage
+	o.garbage = nil
+	return garbage
+}
+
+// end is called when the work has run: it runs again if there is more.
+func (o *jumpQueue) end() {
+	if o.waiting()+len(o.garbage) > 0 {
+		o.kick()
+	}
+}
+
+// stop ends the delayed work for good.
+func (o *jumpQueue) stop() {
+	o.stopped = true
+	if o.cancel != nil {
+		o.cancel()
+	}
+}
+
+// state returns what is shown of the queue.
+func (o *jumpQueue) state() Queues {
+	addrs := func(q *queue) (all []uint64) {
+		for _, pt := range q.upTo(o.serial) {
+			all = append(all, pt.addr)
+		}
+		return all
+	}
+	return Queues{On: !o.off, Scheduled: o.cancel != nil, Jumps: addrs(&o.toJump), Breakpoints: addrs(&o.toInt3), Garbage: len(o.garbage)}
+}
 
 // HasOptprobes reports whether the kernel has CONFIG_OPTPROBES, that is, whether it
 // optimizes probes at all.
@@ -230,7 +332,7 @@ func (k *Kprobes) optimize(pt *point) {
 	if pt.has(FlagOptimized) {
 		if pt.queued == toInt3 {
 			k.note(pt, "keeps its jump")
-			k.dequeue(pt)
+			k.jumps.remove(pt)
 		}
 		return
 	}
@@ -266,11 +368,11 @@ func (k *Kprobes) unoptimize(pt *point, force bool, because string) {
 	k.note(pt, because)
 	switch {
 	case pt.queued == toJump:
-		k.dequeue(pt)
+		k.jumps.remove(pt)
 		pt.setOptimized(false)
 	case force:
 		settle := pt.queued == toInt3
-		k.dequeue(pt)
+		k.jumps.remove(pt)
 		k.writeBreakpoints([]*point{pt}, settle)
 	case pt.queued == notQueued:
 		k.enqueue(pt, toInt3)
@@ -278,29 +380,12 @@ func (k *Kprobes) unoptimize(pt *point, force bool, because string) {
 }
 
 func (k *Kprobes) enqueue(pt *point, to direction) {
-	q := &k.jumps.toJump
-	if to == toInt3 {
-		q = &k.jumps.toInt3
-	}
 	what := "queued for its jump"
 	if to == toInt3 {
 		what = "queued to lose its jump"
 	}
 	k.note(pt, what)
-	k.jumps.serial++
-	q.add(pt, to, k.jumps.serial)
-	k.kickOptimizer()
-}
-
-func (k *Kprobes) dequeue(pt *point) {
-	switch pt.queued {
-	case toJump:
-		k.jumps.toJump.n--
-	case toInt3:
-		k.jumps.toInt3.n--
-	case notQueued:
-	}
-	pt.queued = notQueued
+	k.jumps.add(pt, to)
 }
 
 // releaseDetour frees the detour of a point that has left the table, or whose text is
@@ -309,17 +394,11 @@ func (k *Kprobes) releaseDetour(pt *point) {
 	if pt.detour == nil {
 		return
 	}
-	k.dequeue(pt)
+	k.jumps.remove(pt)
 	k.setFirst(pt, 0) // a task that is still in the detour calls no handler
 	d := pt.detour
 	pt.detour = nil
-	k.discard(func() { k.cfg.Optimizer.Free(d) })
-}
-
-// discard calls f when every task has slept or left the kernel.
-func (k *Kprobes) discard(f func()) {
-	k.jumps.garbage = append(k.jumps.garbage, f)
-	k.kickOptimizer()
+	k.jumps.discard(func() { k.cfg.Optimizer.Free(d) })
 }
 
 // killDetour is kill_optimized_kprobe: the text at pt is removed, with or without a
@@ -331,21 +410,11 @@ func (k *Kprobes) killDetour(pt *point) {
 	k.releaseDetour(pt)
 }
 
-// kickOptimizer schedules the work after OptimizeDelay.
-func (k *Kprobes) kickOptimizer() {
-	if k.jumps.cancel == nil && !k.jumps.stopped {
-		k.jumps.cancel = k.cfg.Machine.AfterFunc(OptimizeDelay, k.runOptimizer)
-	}
-}
-
 // Stop ends the delayed work for good and waits for a run in progress: text no longer
 // changes by itself. It is called before the machine ends.
 func (k *Kprobes) Stop() {
 	k.mu.Lock()
-	k.jumps.stopped = true
-	if k.jumps.cancel != nil {
-		k.jumps.cancel()
-	}
+	k.jumps.stop()
 	k.mu.Unlock()
 	k.work.Lock()
 	k.work.Unlock() //nolint:staticcheck // the lock is only taken to wait for the work
@@ -362,7 +431,7 @@ func (k *Kprobes) WaitOptimizer() {
 func (k *Kprobes) optimizerPending() bool {
 	k.mu.look()
 	defer k.mu.Unlock()
-	return !k.jumps.stopped && k.jumps.waiting() > 0
+	return k.jumps.pending()
 }
 
 // runOptimizer is kprobe_optimizer, the work: it writes the breakpoints first and, when
@@ -385,9 +454,7 @@ func (k *Kprobes) runOptimizer() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.writeJumps(before)
-	if k.jumps.waiting()+len(k.jumps.garbage) > 0 {
-		k.kickOptimizer()
-	}
+	k.jumps.end()
 }
 
 // beginOptimizing writes the breakpoints. before is the serial number up to which
@@ -396,18 +463,14 @@ func (k *Kprobes) beginOptimizing() (before uint64, garbage []func(), wait, ok b
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := &k.jumps
-	if o.stopped {
+	if !o.begin() {
 		return 0, nil, false, false
 	}
-	if o.cancel != nil {
-		o.cancel()
-		o.cancel = nil
-	}
-	if pts := o.toInt3.upTo(o.serial); len(pts) > 0 {
+	if pts := o.losing(); len(pts) > 0 {
 		k.writeBreakpoints(pts, true)
 	}
-	o.toInt3 = queue{}
-	garbage, o.garbage = o.garbage, nil
+	o.lost()
+	garbage = o.takeGarbage()
 	return o.serial, garbage, len(garbage)+o.toJump.n > 0, true
 }
 
@@ -422,7 +485,7 @@ func (k *Kprobes) writeBreakpoints(pts []*point, settle bool) {
 	}
 	_ = k.poke(nil, patches...)
 	for _, pt := range pts {
-		k.dequeue(pt)
+		k.jumps.remove(pt)
 		pt.setOptimized(false)
 		k.note(pt, "the jump is replaced by int3")
 		if settle {
@@ -440,7 +503,7 @@ func (k *Kprobes) settle(pt *point) {
 	if pt.unused() {
 		k.table.remove(pt)
 		k.releaseDetour(pt)
-		k.discard(func() { k.freeCode(pt) })
+		k.jumps.discard(func() { k.freeCode(pt) })
 	}
 }
 
@@ -459,7 +522,7 @@ func (k *Kprobes) writeJumps(before uint64) {
 	}
 	_ = k.poke(nil, patches...) // see writeBreakpoints
 	for _, pt := range pts {
-		k.dequeue(pt)
+		k.jumps.remove(pt)
 		k.note(pt, "the jump is written")
 	}
 	k.jumps.toJump.compact()

@@ -46,12 +46,12 @@ func (k *Kprobes) prepare(pt *point) error {
 		return nil
 	}
 	if k.has[release.InsnBoundary] {
-		if err := k.checkBoundary(pt.addr); err != nil {
+		if err := k.bounds.check(pt.addr); err != nil {
 			return err
 		}
 	}
 	orig := make([]byte, slotSize)
-	if err := k.readSome(pt.addr, &orig); err != nil {
+	if err := readSome(k.original, pt.addr, &orig); err != nil {
 		return err
 	}
 	in, err := insn.Decode(orig)
@@ -94,10 +94,23 @@ const (
 
 func boundarySlot(start uint64) uint64 { return abi.Hash64(start, boundaryBits) }
 
-// checkBoundary is can_probe: it returns EILSEQ unless an instruction begins at addr,
+// boundaryCache answers whether an instruction begins at an address. It keeps the functions that
+// were asked about last, with the text that was decoded: what it knows of one holds as long as
+// the text is the same.
+//
+// Kprobes.mu guards it, and original is called with that lock.
+type boundaryCache struct {
+	symbols  Symbols
+	original func(addr uint64, p []byte) error // Kprobes.original
+
+	text  []byte // buffer of check
+	known [boundarySlots]boundaries
+}
+
+// check is can_probe: it returns EILSEQ unless an instruction begins at addr,
 // decoding from the start of its symbol.
-func (k *Kprobes) checkBoundary(addr uint64) error {
-	sym, off, ok := k.cfg.Symbols.Lookup(addr)
+func (c *boundaryCache) check(addr uint64) error {
+	sym, off, ok := c.symbols.Lookup(addr)
 	if !ok {
 		return errf(syscall.EILSEQ, "no symbol at %#x", addr)
 	}
@@ -105,18 +118,18 @@ func (k *Kprobes) checkBoundary(addr uint64) error {
 		return nil
 	}
 	start := addr - off
-	text := append(k.text[:0], make([]byte, off+slotSize)...)
-	k.text = text
-	if err := k.readSome(start, &text); err != nil {
+	text := append(c.text[:0], make([]byte, off+slotSize)...)
+	c.text = text
+	if err := readSome(c.original, start, &text); err != nil {
 		return err
 	}
-	known := &k.bounds[boundarySlot(start)]
+	known := &c.known[boundarySlot(start)]
 	if known.start == start && off < uint64(len(known.at)) && known.at[off] && bytes.Equal(known.text[:off], text[:off]) {
 		return nil // the text has not changed since it was decoded
 	}
 	at, err := decodeTo(text, off, start)
 	if err == nil {
-		*known = k.decodeAll(start, max(sym.Size, off+1), at, text)
+		*known = c.decodeAll(start, max(sym.Size, off+1), at, text)
 	}
 	return err
 }
@@ -141,9 +154,9 @@ func decodeTo(text []byte, off, start uint64) ([]bool, error) {
 }
 
 // decodeAll continues to the end of the function, or to the first undecodable bytes.
-func (k *Kprobes) decodeAll(start, size uint64, at []bool, text []byte) boundaries {
+func (c *boundaryCache) decodeAll(start, size uint64, at []bool, text []byte) boundaries {
 	all := make([]byte, size)
-	if k.original(start, all) != nil {
+	if c.original(start, all) != nil {
 		return boundaries{start, bytes.Clone(text), at}
 	}
 	for pos := len(at) - 1; ; {
@@ -159,10 +172,10 @@ func (k *Kprobes) decodeAll(start, size uint64, at []bool, text []byte) boundari
 }
 
 // readSome reads original text into p, and shortens p when the text ends before.
-func (k *Kprobes) readSome(addr uint64, p *[]byte) error {
+func readSome(original func(addr uint64, p []byte) error, addr uint64, p *[]byte) error {
 	b := *p
 	for len(b) > 0 {
-		err := k.original(addr, b)
+		err := original(addr, b)
 		if err == nil {
 			*p = b
 			return nil
