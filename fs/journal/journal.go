@@ -315,7 +315,10 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.z.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF): // a part of a copy; a program that is killed leaves nothing compressed
+		err = fmt.Errorf("a part of the compressed file is missing: %w", ErrFormat)
+	case err != nil && !errors.Is(err, io.EOF):
 		err = fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return n, err
