@@ -243,6 +243,8 @@ func mountError(dir string, err error) error {
 		hint = "; /dev/fuse must be readable and writable for this user (chmod 666 /dev/fuse)"
 	case errors.Is(err, exec.ErrNotFound), !mayMount() && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR):
 		hint = "; mounting without root needs fusermount3 (package fuse3) and a directory of one's own, or a user namespace (unshare -Urm, or kprobefs exec)"
+	case errors.Is(err, syscall.ENOENT):
+		hint = "; make the directory first: mkdir -p " + dir
 	case errors.Is(err, syscall.EPERM):
 		hint = "; mounting needs CAP_SYS_ADMIN: root, or a user namespace (unshare -Urm, or kprobefs exec)"
 	}

@@ -187,7 +187,7 @@ refused
 kprobefs: --keep is for a new tree, and --attach for one that stays anyway: invalid argument
 kprobefs: --keep: tree is no command but a directory; where the tree is to be, write --keep=tree: is a directory
 kprobefs: --keep: the value is empty: invalid argument
-kprobefs: mount on /nothing: stat /nothing: no such file or directory
+kprobefs: mount on /nothing: stat /nothing: no such file or directory; make the directory first: mkdir -p /nothing
 kprobefs: --cpus: 99 CPUs: the emulated kernel can have 1 to 64
 `)
 }

@@ -67,7 +67,7 @@ kprobefs: script: exec format error
 kprobefs: life: resource temporarily unavailable
 [1]
 # insmod --at / life.ko
-kprobefs: /: no kprobefs is mounted there
+kprobefs: /: no kprobefs is mounted there; 'kprobefs mounted' lists those that are
 [1]
 life: unknown parameter 'nosuch' ignored
 life: init of life, state 1, 7

@@ -39,7 +39,7 @@ func (f *TreeFlag) Find() (string, error) {
 		return "", err
 	}
 	if !fs.Ours(dir) {
-		return "", fmt.Errorf("%s: no kprobefs is mounted there", dir)
+		return "", fmt.Errorf("%s: no kprobefs is mounted there; 'kprobefs mounted' lists those that are", dir)
 	}
 	return dir, nil
 }

@@ -196,7 +196,7 @@ func TestListen(t *testing.T) {
 		{"unix:", syscall.EINVAL, "needs a path"},
 		{"unix:" + plain, syscall.EEXIST, "is no socket"},
 		{"unix:" + socket, syscall.EADDRINUSE, "another program listens"},
-		{"unix:" + filepath.Join(dir, "no/such"), syscall.ENOENT, ""},
+		{"unix:" + filepath.Join(dir, "no/such"), syscall.ENOENT, "make it, or name another path"},
 	} {
 		got, err := Listen(c.addr)
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -88,7 +89,12 @@ func listenUnix(path string) (net.Listener, error) {
 		}
 	}
 	l, err := net.Listen("unix", path)
-	if err != nil {
+	switch dir := filepath.Dir(path); {
+	case errors.Is(err, syscall.ENOENT):
+		return nil, fmt.Errorf("the directory %s is not there: make it, or name another path: %w", dir, syscall.ENOENT)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("this user may make no socket in %s: name another path: %w", dir, syscall.EACCES)
+	case err != nil:
 		return nil, err
 	}
 	if err := os.Chmod(path, 0o600); err != nil {

@@ -113,6 +113,9 @@ func (f *PageFlags) token() (string, error) {
 // either.
 func (f *PageFlags) newToken() (string, error) {
 	file, err := os.OpenFile(f.tokenFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("the directory %s is not there: make it, or name another file: %w", filepath.Dir(f.tokenFile), syscall.ENOENT)
+	}
 	if err != nil {
 		return "", err
 	}

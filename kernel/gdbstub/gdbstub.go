@@ -109,6 +109,9 @@ func listenUnix(path string) (net.Listener, error) {
 	old := syscall.Umask(0o077)
 	l, err := net.Listen("unix", path)
 	syscall.Umask(old)
+	if errors.Is(err, syscall.ENOENT) {
+		return nil, fmt.Errorf("the directory %s is not there: make it, or name another path for gdb's socket: %w", filepath.Dir(path), syscall.ENOENT)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the socket for gdb: %w", err)
 	}
