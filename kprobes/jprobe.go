@@ -257,7 +257,7 @@ func (k *Kprobes) busy(c *ctlblk, t *abi.Trap) bool {
 // of a probe with a break handler has directed elsewhere. The break handler has set
 // the registers for the probed instruction.
 func (k *Kprobes) breakHandler(c *ctlblk, t *abi.Trap) bool {
-	h := k.rethooks.Of(t.Task)
+	h := k.returning.tasks.Of(t.Task)
 	if h == nil || k.busy(c, t) {
 		return false
 	}

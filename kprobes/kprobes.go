@@ -129,7 +129,8 @@ type Config struct {
 	Going func(module string) bool
 }
 
-// Kprobes holds all probes of one kernel.
+// Kprobes holds all probes of one kernel: the table, and what decides what happens to a probe. The queue of
+// jumps, the known boundaries and the hooked calls are types of their own, which it asks.
 type Kprobes struct {
 	cfg Config
 	has release.Set // what cfg.Linux does
@@ -148,12 +149,10 @@ type Kprobes struct {
 	batch        *batch // if not nil, collects writes of text for one flush
 	reregWarn    bool   // the WARN_ON_ONCE of a second registration has been printed
 
-	cpus       []ctlblk
-	rethooks   TaskTable[taskHooks]
-	returns    point         // a dummy point for running return handlers
-	trampoline atomic.Uint64 // where hooked calls return to, once looked up
-	dead       atomic.Uint64 // address of an int3 after the trampoline, which kills the task that reaches it; 0 if there is none
-	relCode    releaseCode
+	cpus      []ctlblk
+	returning hookedCalls
+	returns   point // a dummy point for running return handlers
+	relCode   releaseCode
 }
 
 // New returns a kernel's Kprobes, without probes and switched on. It panics when there
@@ -162,6 +161,7 @@ func New(c Config) *Kprobes {
 	k := &Kprobes{cfg: c, has: c.Linux.Set(), cpus: make([]ctlblk, c.Machine.CPUs())}
 	k.jumps.timer, k.jumps.run = c.Machine, k.runOptimizer
 	k.bounds.symbols, k.bounds.original = c.Symbols, k.original
+	k.returning.text, k.returning.symbols, k.returning.name = c.Text, c.Symbols, release.Trampoline.Of(c.Linux)
 	if c.Optimizer != nil {
 		k.sayOptimization(true)
 	}

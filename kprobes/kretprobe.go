@@ -35,7 +35,7 @@ func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 	if err := k.checkRetprobe(rp); err != nil {
 		return err
 	}
-	if err := k.findTrampoline(); err != nil {
+	if err := k.returning.find(); err != nil {
 		return err
 	}
 	p.ret = rp
@@ -86,29 +86,6 @@ func (k *Kprobes) checkRetprobe(rp *Retprobe) error {
 		return errf(syscall.E2BIG, "%d bytes of data for each call", rp.DataSize)
 	}
 	return nil
-}
-
-func (k *Kprobes) findTrampoline() error {
-	if k.trampoline.Load() != 0 {
-		return nil
-	}
-	name := release.Trampoline.Of(k.cfg.Linux)
-	syms := k.cfg.Symbols.LookupName(name)
-	if len(syms) == 0 {
-		return errf(syscall.ENOENT, "no symbol %s", name)
-	}
-	k.trampoline.Store(syms[0].Addr)
-	k.dead.Store(k.padding(syms[0]))
-	return nil
-}
-
-// padding returns the address of the first of the int3s after a function's last instruction, or 0.
-func (k *Kprobes) padding(s abi.Symbol) (at uint64) {
-	var b [1]byte
-	for end := s.Addr + s.Size - 1; end > s.Addr && k.cfg.Text.Read(end, b[:]) == nil && b[0] == int3; end-- {
-		at = end
-	}
-	return at
 }
 
 // bug logs that a task has reached the trampoline without a hooked call, as 6.1 does
@@ -231,16 +208,86 @@ func (h *taskHooks) take(frame, trampoline uint64) (first *Instance, real uint64
 	return first, real
 }
 
+// hookedCalls are the calls of all tasks whose returns are hooked, and the place that they return to.
+//
+// No lock guards it: a task's calls are changed as taskHooks says, and the addresses, which find looks
+// up once, never change again.
+type hookedCalls struct {
+	text    Text
+	symbols Symbols
+	name    string // of the trampoline
+
+	tasks      TaskTable[taskHooks]
+	trampoline atomic.Uint64 // where hooked calls return to, once looked up
+	dead       atomic.Uint64 // address of an int3 after the trampoline, which kills the task that reaches it; 0 if there is none
+}
+
+// find looks the trampoline up. It fails with ENOENT if the kernel has none.
+func (c *hookedCalls) find() error {
+	if c.trampoline.Load() != 0 {
+		return nil
+	}
+	syms := c.symbols.LookupName(c.name)
+	if len(syms) == 0 {
+		return errf(syscall.ENOENT, "no symbol %s", c.name)
+	}
+	c.trampoline.Store(syms[0].Addr)
+	c.dead.Store(c.padding(syms[0]))
+	return nil
+}
+
+// padding returns the address of the first of the int3s after a function's last instruction, or 0.
+func (c *hookedCalls) padding(s abi.Symbol) (at uint64) {
+	var b [1]byte
+	for end := s.Addr + s.Size - 1; end > s.Addr && c.text.Read(end, b[:]) == nil && b[0] == int3; end-- {
+		at = end
+	}
+	return at
+}
+
+// hook is rethook_hook: it stores the trampoline's address in the return slot, to
+// which the stack pointer points. It runs in handler context.
+func (c *hookedCalls) hook(ri *Instance, t *abi.Trap) bool {
+	slot := t.Regs.SP
+	addr, err := t.Mem.ReadU64(slot)
+	if err != nil || t.Mem.WriteU64(slot, c.trampoline.Load()) != nil {
+		return false
+	}
+	ri.hooked(slot, addr)
+	c.tasks.Make(ri.Task).push(ri)
+	return true
+}
+
+// real is rethook_find_ret_addr: it returns the word that the return slot of a
+// hooked call of the task held before the trampoline's address.
+func (c *hookedCalls) real(task, slot, trampoline uint64) (addr uint64, ok bool) {
+	h := c.tasks.Of(task)
+	if h == nil {
+		return 0, false
+	}
+	return realReturn(h.first.Load(), slot, trampoline)
+}
+
+// flush forgets the calls of a task that has died in them.
+func (c *hookedCalls) flush(task uint64) {
+	h := c.tasks.Of(task)
+	if h == nil {
+		return
+	}
+	h.led.Store(nil)
+	giveBack(h.first.Swap(nil))
+}
+
 // Return resolves a return address in a slot of the task's stack for an unwinder. For
 // the trampoline's address, real is the word that the slot held before the call was
 // hooked, or 0 if that is not known. Stack traces of 6.1 show real
 // (unwind_recover_rethook), those of older releases the trampoline. Other addresses are
 // returned unchanged. It takes no lock.
 func (k *Kprobes) Return(task, slot, addr uint64) (shown, real uint64) {
-	if addr == 0 || addr != k.trampoline.Load() {
+	if addr == 0 || addr != k.returning.trampoline.Load() {
 		return addr, addr
 	}
-	real, _ = k.realReturn(task, slot, addr)
+	real, _ = k.returning.real(task, slot, addr)
 	if !k.has[release.TrampolineCode] || !k.has[release.ReturnIP] {
 		return addr, real
 	}
@@ -254,17 +301,7 @@ func (k *Kprobes) LastFrame(ip uint64) bool {
 		return false
 	}
 	s, _, ok := k.cfg.Symbols.Lookup(ip)
-	return ok && s.Addr == k.trampoline.Load()
-}
-
-// realReturn is rethook_find_ret_addr: it returns the word that the return slot of a
-// hooked call of the task held before the trampoline's address. It takes no lock.
-func (k *Kprobes) realReturn(task, slot, trampoline uint64) (addr uint64, ok bool) {
-	h := k.rethooks.Of(task)
-	if h == nil {
-		return 0, false
-	}
-	return realReturn(h.first.Load(), slot, trampoline)
+	return ok && s.Addr == k.returning.trampoline.Load()
 }
 
 func realReturn(ri *Instance, frame, trampoline uint64) (addr uint64, ok bool) {
@@ -285,12 +322,7 @@ func (k *Kprobes) FlushTask(task uint64) {
 	for i := range k.cpus {
 		k.cpus[i].jprobe.task.CompareAndSwap(task, 0)
 	}
-	h := k.rethooks.Of(task)
-	if h == nil {
-		return
-	}
-	h.led.Store(nil)
-	giveBack(h.first.Swap(nil))
+	k.returning.flush(task)
 }
 
 // giveBack puts instances that have been unlinked into their pools.
@@ -313,23 +345,10 @@ func (k *Kprobes) preRetprobe(h *Hit) int {
 		return 0
 	}
 	ri.Task = h.Task
-	if rp.EntryHandler != nil && k.callRet(rp.EntryHandler, ri, h) != 0 || h.Gone || !k.hook(ri, h.Trap) {
+	if rp.EntryHandler != nil && k.callRet(rp.EntryHandler, ri, h) != 0 || h.Gone || !k.returning.hook(ri, h.Trap) {
 		rp.pool.put(ri)
 	}
 	return 0
-}
-
-// hook is rethook_hook: it stores the trampoline's address in the return slot, to
-// which the stack pointer points.
-func (k *Kprobes) hook(ri *Instance, t *abi.Trap) bool {
-	slot := t.Regs.SP
-	addr, err := t.Mem.ReadU64(slot)
-	if err != nil || t.Mem.WriteU64(slot, k.trampoline.Load()) != nil {
-		return false
-	}
-	ri.hooked(slot, addr)
-	k.rethooks.Make(ri.Task).push(ri)
-	return true
 }
 
 // Rethook is arch_rethook_trampoline_callback: a hooked call has returned to the
@@ -343,16 +362,16 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 		t.IRQsOff = true
 		defer func() { t.IRQsOff = false }()
 	}
-	trampoline := k.trampoline.Load()
+	trampoline := k.returning.trampoline.Load()
 	var real uint64
 	found := false
-	h := k.rethooks.Of(t.Task)
+	h := k.returning.tasks.Of(t.Task)
 	if h != nil {
 		real, found = realReturn(h.first.Load(), frame, trampoline)
 	}
 	if !found {
 		k.bug()
-		_ = t.Mem.WriteU64(frame, k.dead.Load()) // the trampoline has just written below it
+		_ = t.Mem.WriteU64(frame, k.returning.dead.Load()) // the trampoline has just written below it
 		return
 	}
 	t.Regs.IP, t.Regs.CS, t.Regs.SS = real, abi.KernelCS, abi.KernelSS
@@ -395,11 +414,11 @@ func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 	if c.point != nil {
 		k.dropLeft(c, t)
 	}
-	frame, h := t.Regs.SP-8, k.rethooks.Of(t.Task)
+	frame, h := t.Regs.SP-8, k.returning.tasks.Of(t.Task)
 	var first *Instance
 	var real uint64
 	if h != nil {
-		first, real = h.take(frame, k.trampoline.Load())
+		first, real = h.take(frame, k.returning.trampoline.Load())
 	}
 	if first == nil {
 		k.sayBug(h)

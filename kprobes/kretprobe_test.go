@@ -13,7 +13,7 @@ func TestUnwindRunningTask(t *testing.T) {
 	const trampoline, task, calls, rounds = 0x1000, 0xffff888000001000, 3, 20000
 	k := &Kprobes{}
 	pool := newPool(nil, 2*calls, 0, 1)
-	hooks := k.rethooks.Make(task)
+	hooks := k.returning.tasks.Make(task)
 	slot := func(call int) uint64 { return uint64(0xffffc90000001000) - 8*uint64(call) }
 	var unwinders sync.WaitGroup
 	ended := make(chan struct{})
@@ -26,7 +26,7 @@ func TestUnwindRunningTask(t *testing.T) {
 				default:
 				}
 				for call := range calls {
-					if real, ok := k.realReturn(task, slot(call), trampoline); ok && real&0xff != uint64(call) {
+					if real, ok := k.returning.real(task, slot(call), trampoline); ok && real&0xff != uint64(call) {
 						t.Errorf("%#x is found in the slot of call %d", real, call)
 					}
 				}

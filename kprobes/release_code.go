@@ -85,7 +85,7 @@ func (k *Kprobes) writeReleaseCode() error {
 	if !k.has[release.TrampolineCode] {
 		own.trampoline = w.begin("kretprobe_trampoline")
 		w.emit(append([]byte{int3}, ud2...)...)
-		k.trampoline.Store(own.trampoline)
+		k.returning.trampoline.Store(own.trampoline)
 	}
 	own.syms = w.syms
 	k.relCode = own

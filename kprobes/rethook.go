@@ -21,7 +21,7 @@ func (k *Kprobes) NewRethook(calls int, dataSize uint64, exit func(ri *Instance,
 	if calls <= 0 || dataSize > maxRetData {
 		return nil, errf(syscall.EINVAL, "%d calls with %d bytes of data", calls, dataSize)
 	}
-	if err := k.findTrampoline(); err != nil {
+	if err := k.returning.find(); err != nil {
 		return nil, err
 	}
 	pool := newPool(nil, calls, dataSize, len(k.cpus))
@@ -42,7 +42,7 @@ func (r *Rethook) Get(t *abi.Trap) *Instance {
 // Hook is rethook_hook: the call that has just begun will return through the
 // trampoline. Handlers may call it.
 func (r *Rethook) Hook(ri *Instance, t *abi.Trap) {
-	if !r.k.hook(ri, t) {
+	if !r.k.returning.hook(ri, t) {
 		r.pool.put(ri)
 	}
 }

@@ -101,7 +101,7 @@ func (k *Kprobes) hitInt3(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) boo
 		}
 		c.end()
 		if p.BreakHandler != nil {
-			k.rethooks.Make(t.Task).led.Store(p)
+			k.returning.tasks.Make(t.Task).led.Store(p)
 		}
 		return true
 	}
