@@ -279,7 +279,7 @@ func element(c Caller, a *attr, fd int) (m *Map, key []byte, err error) {
 // lookup returns the value of a key as user space sees it. The caller holds mem.
 func (m *Map) lookup(key []byte) ([]byte, error) {
 	switch m.kind {
-	case mapPerfEventArray, mapRingbuf:
+	case mapPerfEventArray, mapRingbuf, mapCgroupArray:
 		return nil, errNotSupported
 	case mapQueue, mapStack:
 		return m.pop(true)
@@ -417,6 +417,9 @@ func (s *System) exchange(do func() (before any, err error)) error {
 // element returns what an element of a map may refer to. It fails with EBADF, and with EINVAL for
 // another kind of object.
 func (m *Map) element(object any) (any, error) {
+	if m.kind == mapCgroupArray {
+		return nil, fmt.Errorf("no descriptor here is of a cgroup: %w", syscall.EBADF)
+	}
 	switch o := object.(type) {
 	case nil:
 		return nil, syscall.EBADF

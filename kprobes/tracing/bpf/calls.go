@@ -285,7 +285,10 @@ func (v *verifier) memory(s *state, r uint8, size int, written bool, want argTyp
 	if size == 0 && want != argSizeOrZero {
 		return v.refuse(syscall.EACCES, "invalid zero-sized read")
 	}
-	if p.typ != regStack {
+	switch {
+	case p.typ == regMapValue && p.m.stride > 0 && !p.m.kind.holds():
+		return v.mapRange(p, r, 0, size, written)
+	case p.typ != regStack:
 		_, err := v.access(s, r, 0, size, nil)
 		return err
 	}
@@ -325,7 +328,7 @@ func (v *verifier) mapAllows(i insn, h *helper, m *Map) error {
 		return nil
 	}
 	needs := map[int32][]MapType{
-		helperTailCall: {mapProgArray}, 25: {mapPerfEventArray}, 27: {mapStackTrace},
+		helperTailCall: {mapProgArray}, 25: {mapPerfEventArray}, 27: {mapStackTrace}, helperUnderCgroup: {mapCgroupArray},
 		87: {mapQueue, mapStack}, 88: {mapQueue, mapStack}, 89: {mapQueue, mapStack},
 		130: {mapRingbuf}, 131: {mapRingbuf}, 134: {mapRingbuf},
 	}
@@ -334,7 +337,7 @@ func (v *verifier) mapAllows(i insn, h *helper, m *Map) error {
 		ok = slices.Contains(kinds, m.kind)
 	} else {
 		switch m.kind {
-		case mapProgArray, mapPerfEventArray, mapRingbuf, mapQueue, mapStack:
+		case mapProgArray, mapPerfEventArray, mapRingbuf, mapQueue, mapStack, mapCgroupArray:
 			ok = false
 		case mapStackTrace:
 			ok = i.imm == 3 || i.imm == 1

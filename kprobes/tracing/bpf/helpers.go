@@ -59,6 +59,7 @@ type helper struct {
 // Numbers of helpers that the verifier treats specially.
 const (
 	helperTailCall     = 12
+	helperUnderCgroup  = 37
 	helperCoarseTime   = 160
 	helperForEachElem  = 164
 	helperGetFuncIP    = 173
@@ -94,6 +95,7 @@ func helperTable() map[int32]*helper {
 		25:  {"bpf_perf_event_output", (*run).perfOutput, retInteger, [5]argType{argCtx, argMap, any_, argMem, argSizeOrZero}, true},
 		27:  {"bpf_get_stackid", (*run).stackID, retInteger, [5]argType{argCtx, argMap, any_}, true},
 		35:  {"bpf_get_current_task", func(r *run, _ *[5]uint64) uint64 { return r.hit.Trap.Task }, retInteger, [5]argType{}, true},
+		37:  {"bpf_current_task_under_cgroup", (*run).underCgroup, retInteger, [5]argType{argMap, any_}, false},
 		42:  {"bpf_get_numa_node_id", func(*run, *[5]uint64) uint64 { return 0 }, retInteger, [5]argType{}, false},
 		45:  {"bpf_probe_read_str", (*run).probeReadString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
 		67:  {"bpf_get_stack", (*run).getStack, retInteger, [5]argType{argCtx, argUninitMem, argSizeOrZero, any_}, true},
@@ -151,6 +153,15 @@ func (r *run) funcRet(a *[numArgs]uint64) uint64 {
 	}
 	r.store(a[1], r.load(ctxBase+8*uint64(len(r.prog.target.args)), 8), 8)
 	return 0
+}
+
+// underCgroup is bpf_current_task_under_cgroup. No element refers to a cgroup, since no descriptor here is of one.
+func (r *run) underCgroup(a *[numArgs]uint64) uint64 {
+	m := r.mapAt(a[0])
+	if m == nil || uint32(a[1]) >= uint32(m.entries) {
+		return errno(syscall.EINVAL)
+	}
+	return errno(syscall.EAGAIN)
 }
 
 // errno returns an error as a helper returns it.

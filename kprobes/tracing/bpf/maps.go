@@ -21,6 +21,7 @@ const (
 	mapPerCPUHash     MapType = 5
 	mapPerCPUArray    MapType = 6
 	mapStackTrace     MapType = 7
+	mapCgroupArray    MapType = 8
 	mapLRUHash        MapType = 9
 	mapLRUPerCPUHash  MapType = 10
 	mapLPMTrie        MapType = 11
@@ -126,7 +127,7 @@ func (k MapType) lru() bool { return k == mapLRUHash || k == mapLRUPerCPUHash }
 
 func (k MapType) array() bool {
 	switch k {
-	case mapArray, mapPerCPUArray, mapProgArray, mapPerfEventArray, mapArrayOfMaps, mapStackTrace:
+	case mapArray, mapPerCPUArray, mapProgArray, mapPerfEventArray, mapArrayOfMaps, mapStackTrace, mapCgroupArray:
 		return true
 	default:
 	}
@@ -136,7 +137,7 @@ func (k MapType) array() bool {
 // holds reports whether the elements refer to objects, which have descriptors.
 func (k MapType) holds() bool {
 	switch k {
-	case mapProgArray, mapPerfEventArray, mapArrayOfMaps, mapHashOfMaps:
+	case mapProgArray, mapPerfEventArray, mapArrayOfMaps, mapHashOfMaps, mapCgroupArray:
 		return true
 	default:
 	}
@@ -156,6 +157,7 @@ var allowedFlags = map[MapType]uint32{
 	mapPerfEventArray: flagNUMANode | flagReadOnly | flagWriteOnly | 1<<11, // PRESERVE_ELEMS
 	mapArrayOfMaps:    flagNUMANode | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
 	mapStackTrace:     flagNUMANode | flagReadOnly | flagWriteOnly,
+	mapCgroupArray:    flagNUMANode | flagReadOnly | flagWriteOnly,
 	mapLPMTrie:        flagNoPrealloc | flagNUMANode | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
 	mapQueue:          flagNUMANode | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
 	mapStack:          flagNUMANode | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
@@ -272,6 +274,15 @@ func (m *Map) share(size int) error {
 func (m *Map) slot(n int) []byte {
 	at := n % m.chunk * m.stride
 	return m.grown(n / m.chunk)[at : at+m.stride : at+m.stride]
+}
+
+// constant returns size bytes at an offset of an array's first element.
+func (m *Map) constant(off, size int) uint64 {
+	m.sys.mem.Lock()
+	defer m.sys.mem.Unlock()
+	var b [8]byte
+	copy(b[:size], m.slot(0)[off:])
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // grown returns a chunk of slots, and makes it when it is used first.

@@ -839,7 +839,7 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 		if p.m.stride == 0 || p.m.kind.holds() {
 			break
 		}
-		return unknown().loaded(size), v.within(p, r, off, size, p.m.value, fmt.Sprintf("invalid access to map value, value_size=%d", p.m.value))
+		return v.mapAccess(p, r, off, size, stored != nil)
 	case regKey:
 		return unknown().loaded(size), v.within(p, r, off, size, p.m.key, fmt.Sprintf("invalid access to map key, key_size=%d", p.m.key))
 	case regRecord:
@@ -865,6 +865,36 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 	default:
 	}
 	return value{}, v.refuse(syscall.EACCES, "R%d invalid mem access '%s'", r, regNames[p.typ])
+}
+
+// mapAccess is a load from a map's value, or a store into it. What a load from a frozen map gives is known if programs only
+// read the map: so conditions on constants that a loader has set (.rodata, .kconfig) leave one branch. It fails with
+// ENOTSUPP if such a map has several elements.
+func (v *verifier) mapAccess(p value, r uint8, off, size int, store bool) (value, error) {
+	if err := v.mapRange(p, r, off, size, store); err != nil {
+		return value{}, err
+	}
+	m := p.m
+	if store || !p.isConst() || m.kind != mapArray || m.flags&flagProgRead == 0 || !m.frozen.Load() {
+		return unknown().loaded(size), nil
+	}
+	if m.entries != 1 {
+		return value{}, fmt.Errorf("a constant of a map with %d elements: %w", m.entries, errNotSupported)
+	}
+	return constant(m.constant(int(p.bits)+int(p.off)+off, size)), nil
+}
+
+// mapRange is check_map_access_type and check_map_access: whether size bytes at off from a pointer lie in the value, and
+// whether programs may read, or write them.
+func (v *verifier) mapRange(p value, r uint8, off, size int, store bool) error {
+	m := p.m
+	switch {
+	case store && m.flags&flagProgRead != 0:
+		return v.refuse(syscall.EACCES, "write into map forbidden, value_size=%d off=%d size=%d", m.value, int(p.off)+off, size)
+	case !store && m.flags&flagProgWrite != 0:
+		return v.refuse(syscall.EACCES, "read from map forbidden, value_size=%d off=%d size=%d", m.value, int(p.off)+off, size)
+	}
+	return v.within(p, r, off, size, m.value, fmt.Sprintf("invalid access to map value, value_size=%d", m.value))
 }
 
 // context is what a load from the program's first argument gives.
