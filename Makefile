@@ -126,6 +126,7 @@ dead: ## fail if a function is reached by no command and no test
 	@out=$$($(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0 -test ./...) || exit 1; if [ -n "$$out" ]; then echo "$$out"; exit 1; fi
 
 guest: ## rebuild the guest kernels, kernel/guest/vmlinux-2.6 to -6.12, and btf-6.12 (needs Debian 12's gcc and pahole)
+	$(GO) run ./internal/tools/records
 	$(MAKE) -C $(GUEST)
 
 guest-check: ## fail if the checked-in guest is not what its source builds, in two other folders

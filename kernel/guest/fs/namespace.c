@@ -2,6 +2,8 @@
 #include <linux/fs.h>
 #include <linux/err.h>
 #include <linux/host.h>
+#include <linux/ns_common.h>
+#include <linux/nsproxy.h>
 #include <linux/rcupdate.h>
 #include <linux/security.h>
 #include <linux/slab.h>
@@ -191,6 +193,13 @@ int mount_at(struct vfsmount *mnt, const char *name)
 struct vfsmount *hostfs_init_root(void);
 void hostfs_init_mounts(void);
 
+// The one namespace of mounts, which programs read through nsproxy.
+struct mnt_namespace {
+	struct ns_common ns;
+	struct vfsmount *root;
+};
+static struct mnt_namespace root_mnt_ns = { .ns = { .inum = MNT_INIT_INO, .count = REFCOUNT_INIT(1) } };
+
 // mnt_init mounts the root filesystem and all others.
 void __init mnt_init(void)
 {
@@ -202,6 +211,8 @@ void __init mnt_init(void)
 	root = (struct path){ .mnt = mnt, .dentry = mnt->mnt_root };
 	set_fs_pwd(current->fs, &root);
 	set_fs_root(current->fs, &root);
+	root_mnt_ns.root = mnt;
+	current->nsproxy->mnt_ns = &root_mnt_ns;
 	hostfs_init_mounts();
 }
 

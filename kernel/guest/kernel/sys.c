@@ -10,7 +10,8 @@
 #include <asm/traps.h>
 #include <asm/host.h>
 
-struct uts_namespace init_uts_ns = { .name = { .sysname = "Linux", .nodename = "(none)", .machine = "x86_64", .domainname = "(none)" } };
+struct uts_namespace init_uts_ns = { .name = { .sysname = "Linux", .nodename = "(none)", .machine = "x86_64", .domainname = "(none)" },
+	.ns = { .inum = PROC_UTS_INIT_INO, .count = REFCOUNT_INIT(1) } };
 EXPORT_SYMBOL_GPL(init_uts_ns);
 DECLARE_RWSEM(uts_sem);
 struct rlimit64 { u64 rlim_cur, rlim_max; };

@@ -238,10 +238,15 @@ static const struct proto rawv6_prot = {
 
 static __noipa int __inet6_bind(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 {
+	struct sockaddr_in6 *addr = (struct sockaddr_in6 *)uaddr;
 	int err;
 
 	lock_sock(sk);
-	err = sk->sk_prot->get_port(sk, 0);
+	err = sk->sk_prot->get_port(sk, ntohs(addr->sin6_port));
+	if (!err) {
+		sk->sk_v6_rcv_saddr = addr->sin6_addr;
+		host_bound(sk, addr->sin6_port);
+	}
 	release_sock(sk);
 	return err;
 }
@@ -325,7 +330,10 @@ static __noipa int inet6_create(void *net, struct socket *sock, int protocol, in
 	const struct proto *prot = sock->type == SOCK_STREAM ? &tcpv6_prot : sock->type == SOCK_DGRAM ? &udpv6_prot : &rawv6_prot;
 	struct sock *sk = host_sock(sock, sock->type == SOCK_STREAM ? &inet6_stream_ops : &inet6_dgram_ops, prot);
 
-	return sk ? sk->sk_prot->init(sk) : -ENOBUFS;
+	if (!sk)
+		return -ENOBUFS;
+	sk->sk_protocol = inet_protocol(sock->type, protocol);
+	return sk->sk_prot->init(sk);
 }
 
 // net/unix/af_unix.c

@@ -706,7 +706,15 @@ noinline __noclone int __sys_getpeername(int fd, struct sockaddr __user *usockad
 
 noinline __noclone int sock_setsockopt(struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen)
 {
-	return host_result(-ENOPROTOOPT);
+	int val = 0, err = host_result(-ENOPROTOOPT);
+
+	if (err || (optname != SO_REUSEADDR && optname != SO_REUSEPORT) || copy_from_user(&val, optval, sizeof(val)))
+		return err;
+	if (optname == SO_REUSEADDR)
+		sock->sk->__sk_common.skc_reuse = val ? SK_CAN_REUSE : 0;
+	else
+		sock->sk->__sk_common.skc_reuseport = !!val;
+	return 0;
 }
 
 noinline __noclone int sock_getsockopt(struct socket *sock, int level, int optname, char __user *optval, int __user *optlen)

@@ -5,12 +5,14 @@
 #include <linux/types.h>
 
 struct uts_namespace;
+struct mnt_namespace;
 struct pid_namespace;
 
 struct nsproxy {
 	refcount_t count;
 	struct uts_namespace *uts_ns;
-	void *ipc_ns, *mnt_ns;
+	void *ipc_ns;
+	struct mnt_namespace *mnt_ns;
 	struct pid_namespace *pid_ns_for_children;
 	void *net_ns, *time_ns, *time_ns_for_children, *cgroup_ns;
 };

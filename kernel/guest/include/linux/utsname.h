@@ -3,6 +3,7 @@
 #define _LINUX_UTSNAME_H
 
 #include <linux/sched.h>
+#include <linux/ns_common.h>
 #include <linux/nsproxy.h>
 
 struct new_utsname {
@@ -12,7 +13,7 @@ struct new_utsname {
 struct uts_namespace {
 	struct new_utsname name;
 	void *user_ns, *ucounts;
-	u64 ns[3];
+	struct ns_common ns;
 };
 static_assert(sizeof(struct uts_namespace) == 432, "struct uts_namespace");
 

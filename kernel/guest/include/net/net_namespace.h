@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 #include <linux/list.h>
+#include <linux/ns_common.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 
@@ -12,6 +13,11 @@ struct net_device;
 struct proc_dir_entry;
 struct sock;
 struct user_namespace;
+
+// What refers to a namespace, as sockets do.
+typedef struct {
+	struct net *net;
+} possible_net_t;
 
 struct net {
 	refcount_t passive;
@@ -21,7 +27,9 @@ struct net {
 	int ifindex;
 	char unused1[68];
 	struct user_namespace *user_ns;
-	char unused2[56];
+	void *ucounts;
+	char unused2[24];
+	struct ns_common ns;
 	struct list_head dev_base_head;
 	struct proc_dir_entry *proc_net, *proc_net_stat;
 	char unused3[96];

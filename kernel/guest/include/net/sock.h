@@ -8,6 +8,7 @@
 #include <linux/netdevice.h>
 #include <linux/timer.h>
 #include <linux/inet.h>
+#include <net/net_namespace.h>
 
 #define AF_UNIX 1
 #define AF_INET 2
@@ -20,7 +21,11 @@
 #define SOCK_NONBLOCK O_NONBLOCK
 #define SOCK_CLOEXEC O_CLOEXEC
 #define SOL_SOCKET 1
+#define SO_REUSEADDR 2
+#define SO_REUSEPORT 15
+#define SK_CAN_REUSE 1
 #define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
 #define INADDR_LOOPBACK 0x7f000001
 #define MSG_DONTWAIT 0x40
 #define RCV_SHUTDOWN 1
@@ -139,7 +144,7 @@ struct sock_common {
 	int skc_bound_dev_if;			// 20
 	struct hlist_node skc_bind_node;	// of the local port
 	const struct proto *skc_prot;		// 40
-	void *skc_net;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr; // 56, 72
 	atomic64_t skc_cookie;			// 88
 	struct sock *skc_listener;		// 96
@@ -197,10 +202,16 @@ struct inet_sock {
 	__be32 inet_saddr;			// 784
 	char __before_sport[804 - 788];
 	__be16 inet_sport;			// 804
-	char __after_sport[992 - 806];
+	u8 tos, min_ttl, mc_ttl, pmtudisc;	// 806
+	u8 recverr : 1, is_icsk : 1, freebind : 1, hdrincl : 1, mc_loop : 1, transparent : 1, mc_all : 1, nodefrag : 1;
+	u8 bind_address_no_port : 1, recverr_rfc4884 : 1, defer_connect : 1; // 811
+	u8 rcv_tos, convert_csum;
+	int uc_index, mc_index;			// 816
+	__be32 mc_addr;
+	char __after_mc_addr[992 - 828];
 };
 static_assert(offsetof(struct inet_sock, inet_saddr) == 784 && offsetof(struct inet_sock, inet_sport) == 804 &&
-	sizeof(struct inet_sock) == 992, "struct inet_sock");
+	offsetof(struct inet_sock, uc_index) == 816 && sizeof(struct inet_sock) == 992, "struct inet_sock");
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
@@ -240,9 +251,22 @@ static_assert(offsetof(struct tcp_sock, bytes_received) == 1408 && offsetof(stru
 	offsetof(struct tcp_sock, snd_una) == 1468 && offsetof(struct tcp_sock, snd_wnd) == 1532 &&
 	offsetof(struct tcp_sock, write_seq) == 1812 && offsetof(struct tcp_sock, total_retrans) == 2104, "struct tcp_sock");
 
+// The protocol of a socket for which none was asked is that of its type.
+static inline int inet_protocol(int type, int protocol)
+{
+	return protocol ?: type == SOCK_STREAM ? IPPROTO_TCP : type == SOCK_DGRAM ? IPPROTO_UDP : 0;
+}
+
 #define inet_sk(s) ((struct inet_sock *)(s))
 #define inet_csk(s) ((struct inet_connection_sock *)(s))
 #define tcp_sk(s) ((struct tcp_sock *)(s))
+
+// host_bound notes the port of a sock of the host, which is 0 if the host's kernel has chosen it.
+static inline void host_bound(struct sock *sk, __be16 port)
+{
+	inet_sk(sk)->inet_num = ntohs(port);
+	inet_sk(sk)->inet_sport = port;
+}
 
 struct iphdr {
 	u8 ihl : 4, version : 4;

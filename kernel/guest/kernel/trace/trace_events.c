@@ -578,11 +578,16 @@ NET_DEV_TEMPLATE(net_dev_queue)
 NET_DEV_TEMPLATE(netif_receive_skb)
 NET_DEV_TEMPLATE(netif_rx)
 
-/* The addresses of a socket, as IPv4's and as IPv6's in which those are. */
+/* The addresses of a socket, as IPv4's, and as IPv6's: in a socket of IPv4 those in which IPv4's are. */
 #define ADDRESS_FIELDS u8 saddr[4], daddr[4], saddr_v6[16], daddr_v6[16];
 #define set_addresses(sk) do { \
 	memcpy(rec.saddr, &inet_sk(sk)->inet_saddr, 4); \
 	memcpy(rec.daddr, &inet_sk(sk)->inet_daddr, 4); \
+	if ((sk)->sk_family == AF_INET6) { \
+		memcpy(rec.saddr_v6, &(sk)->sk_v6_rcv_saddr, 16); \
+		memcpy(rec.daddr_v6, &(sk)->sk_v6_daddr, 16); \
+		break; \
+	} \
 	rec.saddr_v6[10] = rec.saddr_v6[11] = rec.daddr_v6[10] = rec.daddr_v6[11] = 0xff; \
 	memcpy(rec.saddr_v6 + 12, &inet_sk(sk)->inet_saddr, 4); \
 	memcpy(rec.daddr_v6 + 12, &inet_sk(sk)->inet_daddr, 4); \
@@ -595,7 +600,7 @@ TRACE_EVENT(inet_sock_set_state, TP_PROTO(const struct sock *sk, const int oldst
 	rec.newstate = newstate;
 	rec.sport = ntohs(inet_sk(sk)->inet_sport);
 	rec.dport = ntohs(inet_sk(sk)->inet_dport);
-	rec.family = AF_INET;
+	rec.family = sk->sk_family;
 	rec.protocol = IPPROTO_TCP;
 	set_addresses(sk);
 )
@@ -605,7 +610,7 @@ TRACE_EVENT(inet_sock_set_state, TP_PROTO(const struct sock *sk, const int oldst
 #define SET_RETRANSMIT_FAMILY
 #else
 #define RETRANSMIT_FAMILY family,
-#define SET_RETRANSMIT_FAMILY rec.family = AF_INET;
+#define SET_RETRANSMIT_FAMILY rec.family = sk->sk_family;
 #endif
 TRACE_EVENT(tcp_retransmit_skb, TP_PROTO(const struct sock *sk, const struct sk_buff *skb),
 	TRACE_FIELDS(const void *skbaddr, *skaddr; int state; u16 sport, dport, RETRANSMIT_FAMILY __none[0]; ADDRESS_FIELDS),
@@ -793,3 +798,7 @@ EXPORT_TRACEPOINT_SYMBOL(kmem_cache_alloc_node);
 #endif
 EXPORT_TRACEPOINT_SYMBOL(kfree);
 EXPORT_TRACEPOINT_SYMBOL(kmem_cache_free);
+
+#if GUEST_LINUX >= 601
+#include "bpf_types.h"
+#endif

@@ -10,6 +10,7 @@ extern struct user_namespace init_user_ns;
 struct net init_net = {
 	.passive = REFCOUNT_INIT(1),
 	.user_ns = &init_user_ns,
+	.ns = { .inum = NET_INIT_INO, .count = REFCOUNT_INIT(1) },
 	.dev_base_head = LIST_HEAD_INIT(init_net.dev_base_head),
 };
 EXPORT_SYMBOL(init_net);

@@ -11,6 +11,7 @@ struct sock *sk_alloc(int family, gfp_t priority)
 
 	if (sk) {
 		sk->sk_family = family;
+		sk->__sk_common.skc_net.net = &init_net;
 		refcount_set(&sk->sk_refcnt, 1);
 	}
 	return sk;
@@ -79,6 +80,7 @@ void sock_init_data(struct socket *sock, struct sock *sk)
 	sk->sk_write_space = sk_stream_write_space;
 	if (sock) {
 		sk->sk_host = host_mirrors();
+		sk->sk_type = sock->type;
 		sk->sk_socket = sock;
 		sk->sk_wq = &sock->wq;
 		sock->sk = sk;

@@ -13,13 +13,6 @@ noinline __noclone int inet_release(struct socket *sock)
 	return 0;
 }
 
-// host_bound notes a sock's port, unless the host's kernel has chosen it.
-static void host_bound(struct sock *sk, __be16 port)
-{
-	inet_sk(sk)->inet_num = ntohs(port);
-	inet_sk(sk)->inet_sport = port;
-}
-
 // __inet_bind returns -EADDRNOTAVAIL if the address is not local, or -EADDRINUSE.
 noinline __noclone int __inet_bind(struct sock *sk, struct sockaddr_in *addr)
 {
@@ -291,5 +284,6 @@ int inet_create(void *net, struct socket *sock, int protocol, int kern)
 	sock->ops = sock->type == SOCK_STREAM ? &inet_stream_ops : &inet_dgram_ops;
 	sock_init_data(sock, sk);
 	sk->sk_prot = sock->type == SOCK_STREAM ? &tcp_prot : host_inet_prot(sock->type);
+	sk->sk_protocol = inet_protocol(sock->type, protocol);
 	return sk->sk_prot->init(sk);
 }

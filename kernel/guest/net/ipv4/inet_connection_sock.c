@@ -37,6 +37,8 @@ static struct sock *accepted_by_host(struct sock *sk)
 		sock_init_data(NULL, newsk);
 		newsk->sk_host = true;
 		newsk->sk_prot = sk->sk_prot;
+		newsk->sk_type = sk->sk_type;
+		newsk->sk_protocol = sk->sk_protocol;
 		inet_sk(newsk)->inet_num = inet_sk(sk)->inet_num;
 		inet_sk(newsk)->inet_sport = inet_sk(sk)->inet_sport;
 		inet_sk(newsk)->inet_saddr = inet_sk(newsk)->inet_rcv_saddr = inet_sk(sk)->inet_saddr;
@@ -72,11 +74,12 @@ int inet_csk_listen_start(struct sock *sk)
 {
 	int err = inet_sk(sk)->inet_num && !sk->sk_host ? 0 : sk->sk_prot->get_port(sk, inet_sk(sk)->inet_num);
 
-	if (err || sk->sk_host)
+	if (err)
 		return err;
 	sk->sk_ack_backlog = 0;
 	inet_sk_state_store(sk, TCP_LISTEN);
-	inet_hash(sk);
+	if (!sk->sk_host)
+		inet_hash(sk);
 	return 0;
 }
 

@@ -271,17 +271,15 @@ void tcp_shutdown(struct sock *sk, int how)
 		tcp_send_fin(sk);
 }
 
-// inet_csk_listen_stop closes a listener and the connections that were not accepted.
+// inet_csk_listen_stop closes the connections of a listener, whose state is TCP_CLOSE already, that were not accepted.
 noinline __noclone void inet_csk_listen_stop(struct sock *sk)
 {
 	struct sock *child;
 	LIST_HEAD(left);
 
 	spin_lock_bh(&sk->accept_lock);
-	inet_sk_state_store(sk, TCP_CLOSE);
 	list_splice_init(&sk->accept_queue, &left);
 	spin_unlock_bh(&sk->accept_lock);
-	tcp_set_state(sk, TCP_CLOSE);
 	while (!list_empty(&left)) {
 		child = list_first_entry(&left, struct sock, accept_link);
 		list_del_init(&child->accept_link);
@@ -297,10 +295,11 @@ void tcp_close(struct sock *sk, long timeout)
 {
 	lock_sock(sk);
 	sk->sk_shutdown = SHUTDOWN_MASK;
-	if (sk->sk_host) {
-		sk->sk_state = TCP_CLOSE;
-	} else if (sk->sk_state == TCP_LISTEN) {
+	if (sk->sk_state == TCP_LISTEN) {
+		tcp_set_state(sk, TCP_CLOSE);
 		inet_csk_listen_stop(sk);
+	} else if (sk->sk_host) {
+		sk->sk_state = TCP_CLOSE;
 	} else if (!skb_queue_empty(&sk->sk_receive_queue)) {
 		skb_queue_purge(&sk->sk_receive_queue);
 		tcp_send_active_reset(sk, GFP_KERNEL);
