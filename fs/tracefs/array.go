@@ -171,18 +171,17 @@ func optionRows(a *tracing.Array) []*seqfile.Row {
 func openPIDs(a *tracing.Array, which tracing.PIDFile) opener {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		if o.Writes() && o.Truncates() {
-			a.ClearPIDs(which)
+			a.PIDs(which).Clear()
 		}
-		write := func(p []byte) (int, error) { return a.WritePIDs(which, p) }
 		var line func([]byte, int) ([]byte, bool)
 		show := func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
 			if i == 0 {
-				line = a.PIDs(which)
+				line = a.PIDs(which).Lines()
 			}
 			b, ok := line(b, int(i))
 			return b, ok, nil
 		}
-		return &seqfile.Seq{Show: show, Store: store(write)}, nil
+		return &seqfile.Seq{Show: show, Store: store(a.PIDs(which).Write)}, nil
 	}
 }
 

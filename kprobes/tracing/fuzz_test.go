@@ -92,7 +92,7 @@ func FuzzFunctionFilter(f *testing.F) {
 
 // pidText returns what a file of pids shows.
 func pidText(a *Array, which PIDFile) string {
-	line := a.PIDs(which)
+	line := a.PIDs(which).Lines()
 	var b []byte
 	for i, ok := 0, true; ok; i++ {
 		b, ok = line(b, i)
@@ -104,9 +104,9 @@ func FuzzPIDs(f *testing.F) {
 	fuzzWrites(f, []string{"1", "1 2 3\n", " 07 0x10\x005", "-1", "1073741824", "99999999999999999999", "1 x 2", "\x00", "2147483647"},
 		func(tr *Tracer, text string) error {
 			var errs []error
-			for which := range PIDFile(len(tr.global.pids)) {
+			for which := range PIDFile(len(tr.global.pids.lists)) {
 				before := pidText(tr.global, which)
-				n, err := tr.global.WritePIDs(which, []byte(text))
+				n, err := tr.global.PIDs(which).Write([]byte(text))
 				if n < 0 || n > len(text) {
 					return errors.New("it consumed more than the whole text")
 				}
@@ -117,18 +117,18 @@ func FuzzPIDs(f *testing.F) {
 			}
 			return errors.Join(errs...)
 		}, func(t *testing.T, tr *Tracer) {
-			for which := range PIDFile(len(tr.global.pids)) {
+			for which := range PIDFile(len(tr.global.pids.lists)) {
 				text := pidText(tr.global, which)
-				tr.global.ClearPIDs(which)
+				tr.global.PIDs(which).Clear()
 				if text != "no pid\n" {
-					if _, err := tr.global.WritePIDs(which, []byte(text)); err != nil {
+					if _, err := tr.global.PIDs(which).Write([]byte(text)); err != nil {
 						t.Fatalf("its own list %q: %v", text, err)
 					}
 				}
 				if again := pidText(tr.global, which); again != text {
 					t.Fatalf("%q written back is %q", text, again)
 				}
-				tr.global.ClearPIDs(which)
+				tr.global.PIDs(which).Clear()
 			}
 		})
 }

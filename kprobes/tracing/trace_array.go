@@ -21,7 +21,7 @@ type Array struct {
 	tracer   *Tracer
 	buffer   *ring.Buffer
 	snapshot atomic.Pointer[ring.Buffer] // max_buffer: nil until it is allocated; replaced under Tracer.mu
-	pids     [4]atomic.Pointer[pidList]  // by PIDFile; nil means no filter. Replaced under Tracer.mu
+	pids     pidFilters
 	clock    clockPointer
 	errors   errorLog
 

@@ -126,17 +126,17 @@ func TestPIDs(t *testing.T) {
 		{"1073741824", syscall.EPERM, "1 2 8 16"},
 		{"\n", nil, "1 2 8 16"},
 	} {
-		_, err := a.WritePIDs(SetEventPID, []byte(c.write))
+		_, err := a.PIDs(SetEventPID).Write([]byte(c.write))
 		got := strings.Join(strings.Fields(pidText(a, SetEventPID)), " ")
 		if !errors.Is(err, c.errno) || got != c.want {
 			t.Errorf("%q: %v, %q, want %v, %q", c.write, err, got, c.errno, c.want)
 		}
 	}
-	if a.ignores(8) || !a.ignores(9) {
+	if a.pids.ignores(8) || !a.pids.ignores(9) {
 		t.Error("the wrong tasks are ignored")
 	}
 	tr.Forked(8, 9)
-	if !a.ignores(9) {
+	if !a.pids.ignores(9) {
 		t.Error("a child was added without event-fork")
 	}
 	if err := a.WriteTraceOptions([]byte("event-fork")); err != nil {
@@ -144,11 +144,11 @@ func TestPIDs(t *testing.T) {
 	}
 	tr.Forked(8, 9)
 	tr.Exited(8)
-	if a.ignores(9) || !a.ignores(8) {
+	if a.pids.ignores(9) || !a.pids.ignores(8) {
 		t.Error("event-fork does not follow")
 	}
-	a.ClearPIDs(SetEventPID)
-	if a.ignores(8) || pidText(a, SetEventPID) != "" {
+	a.PIDs(SetEventPID).Clear()
+	if a.pids.ignores(8) || pidText(a, SetEventPID) != "" {
 		t.Error("an empty list ignores")
 	}
 }

@@ -105,7 +105,7 @@ func (x functionTrace) TracesFunctions() bool           { return x.a.has(optFunc
 func (x functionTrace) PrintsParent() bool              { return x.a.has(optPrintParent) }
 func (x functionTrace) ContextInfo() bool               { return x.a.has(optContextInfo) }
 func (x functionTrace) LatencyFormat() bool             { return x.a.has(optLatencyFormat) }
-func (x functionTrace) IgnoresFunctions(pid int32) bool { return x.a.ignoresFunctions(pid) }
+func (x functionTrace) IgnoresFunctions(pid int32) bool { return x.a.pids.ignoresFunctions(pid) }
 func (x functionTrace) AllocSnapshot() error            { return x.a.allocSnapshot() }
 func (x functionTrace) Snapshot(trap *abi.Trap)         { x.a.takeSnapshot(snapshotHit{trap, false}, false) }
 func (x functionTrace) Discard(trap *abi.Trap)          { x.a.tracer.discard(trap) }

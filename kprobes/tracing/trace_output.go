@@ -204,7 +204,7 @@ func (f *EventFile) take(trap *abi.Trap, s *filter.Subject) bool {
 // records reports whether the file records a hit while its array is recording.
 func (f *EventFile) records(s *filter.Subject) bool {
 	pid := int32(binary.LittleEndian.Uint32(s.Entry[4:]))
-	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.ignores(pid) && f.filter.Load().Passes(s)
+	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.pids.ignores(pid) && f.filter.Load().Passes(s)
 }
 
 // saveTGID saves which process the task belongs to.

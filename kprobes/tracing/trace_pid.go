@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
@@ -17,22 +18,29 @@ type pidList map[int32]struct{}
 // maxFilteredPID is the limit of trace_pid_list.
 const maxFilteredPID = 1 << 30
 
-// ignores is trace_ignore_this_task: whether the array ignores hits of the task. It
-// runs in handler context.
-func (a *Array) ignores(pid int32) bool { return a.ignoresIn(pid, pidOnly, pidNot) }
-
-// ignoresFunctions is the same for functions that the task enters.
-func (a *Array) ignoresFunctions(pid int32) bool {
-	return a.ignoresIn(pid, pidFunctionOnly, pidFunctionNot)
+// pidFilters says which tasks an array records.
+//
+// Handlers read the lists without a lock; they are replaced under Tracer.mu.
+type pidFilters struct {
+	lists [4]atomic.Pointer[pidList] // by PIDFile; nil means no filter
 }
 
-func (a *Array) ignoresIn(pid int32, onlyFile, notFile PIDFile) bool {
-	if only := a.pids[onlyFile].Load(); only != nil {
+// ignores is trace_ignore_this_task: whether the array ignores hits of the task. It
+// runs in handler context.
+func (f *pidFilters) ignores(pid int32) bool { return f.ignoresIn(pid, pidOnly, pidNot) }
+
+// ignoresFunctions is the same for functions that the task enters.
+func (f *pidFilters) ignoresFunctions(pid int32) bool {
+	return f.ignoresIn(pid, pidFunctionOnly, pidFunctionNot)
+}
+
+func (f *pidFilters) ignoresIn(pid int32, onlyFile, notFile PIDFile) bool {
+	if only := f.lists[onlyFile].Load(); only != nil {
 		if _, ok := (*only)[pid]; !ok {
 			return true
 		}
 	}
-	if not := a.pids[notFile].Load(); not != nil {
+	if not := f.lists[notFile].Load(); not != nil {
 		_, ok := (*not)[pid]
 		return ok
 	}
@@ -55,11 +63,21 @@ const (
 	SetFtraceNotracePID = pidFunctionNot
 )
 
-// PIDs returns the lines of the file, in ascending order, by a function that appends line i
+// PIDs is one of the files of an array.
+type PIDs struct {
+	array *Array
+	which PIDFile
+}
+
+// PIDs returns one of the array's lists of tasks.
+func (a *Array) PIDs(which PIDFile) PIDs { return PIDs{a, which} }
+
+// Lines returns the lines of the file, in ascending order, by a function that appends line i
 // (from 0) to b and reports whether there is one. A reader of the file holds a number for
 // each line, since the text of a long list is many times larger.
-func (a *Array) PIDs(which PIDFile) func(b []byte, i int) ([]byte, bool) {
-	list := a.pids[which].Load()
+func (p PIDs) Lines() func(b []byte, i int) ([]byte, bool) {
+	which := p.which
+	list := p.array.pids.lists[which].Load()
 	if list == nil {
 		return func(b []byte, i int) ([]byte, bool) {
 			if i > 0 || which < pidFunctionOnly {
@@ -81,25 +99,26 @@ func (a *Array) PIDs(which PIDFile) func(b []byte, i int) ([]byte, bool) {
 	}
 }
 
-// ClearPIDs is ftrace_clear_event_pids, which an open with O_TRUNC calls.
-func (a *Array) ClearPIDs(which PIDFile) {
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	a.pids[which].Store(nil)
+// Clear is ftrace_clear_event_pids, which an open with O_TRUNC calls.
+func (p PIDs) Clear() {
+	p.array.tracer.mu.Lock()
+	defer p.array.tracer.mu.Unlock()
+	p.array.pids.store(p.which, nil)
 }
 
-// WritePIDs is trace_pid_write: it adds the numbers, separated by blanks, to the list,
+// Write is trace_pid_write: it adds the numbers, separated by blanks, to the list,
 // and returns how many bytes it consumed, which ends with the first NUL that has no
 // number before it. It fails with EINVAL if a word is not a number, with EPERM if a
 // number is 2^30 or more, and with ENOMEM if there is no memory for the list; the list then
 // stays as it was.
-func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
+func (p PIDs) Write(data []byte) (int, error) {
+	a := p.array
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	if err := a.expand(); err != nil {
 		return 0, err
 	}
-	old := a.pids[which].Load()
+	old := a.pids.lists[p.which].Load()
 	more := len(data) / 2 // a digit and a blank
 	if old != nil {
 		more += len(*old) // until the new list has taken its place
@@ -136,7 +155,7 @@ func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 		}
 		list[int32(v)] = struct{}{}
 	}
-	a.storePIDs(which, list)
+	a.pids.store(p.which, list)
 	return taken, nil
 }
 
@@ -146,12 +165,25 @@ const pidBytes = 16
 // pidWordSize is PID_BUF_SIZE and a NUL.
 const pidWordSize = 128
 
-func (a *Array) storePIDs(which PIDFile, list pidList) {
+// store replaces a list. An empty one is no filter. The caller holds Tracer.mu.
+func (f *pidFilters) store(which PIDFile, list pidList) {
 	if len(list) == 0 {
-		a.pids[which].Store(nil)
+		f.lists[which].Store(nil)
 		return
 	}
-	a.pids[which].Store(&list)
+	f.lists[which].Store(&list)
+}
+
+// follow calls change with a copy of a list, if there is one, and installs the copy if change
+// returns true. The caller holds Tracer.mu.
+func (f *pidFilters) follow(which PIDFile, change func(pidList) bool) {
+	old := f.lists[which].Load()
+	if old == nil {
+		return
+	}
+	if list := maps.Clone(*old); change(list) {
+		f.store(which, list)
+	}
 }
 
 // Forked is event_filter_pid_sched_process_fork: with the option event-fork, a list
@@ -181,20 +213,13 @@ func (t *Tracer) followFork(change func(pidList) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range t.arrays {
-		for which := range a.pids {
+		for which := range PIDFile(len(a.pids.lists)) {
 			follow := optEventFork
-			if PIDFile(which) >= pidFunctionOnly {
+			if which >= pidFunctionOnly {
 				follow = optFunctionFork
 			}
-			if !a.has(follow) {
-				continue
-			}
-			old := a.pids[which].Load()
-			if old == nil {
-				continue
-			}
-			if list := maps.Clone(*old); change(list) {
-				a.storePIDs(PIDFile(which), list)
+			if a.has(follow) {
+				a.pids.follow(which, change)
 			}
 		}
 	}
