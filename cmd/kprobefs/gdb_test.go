@@ -517,4 +517,6 @@ func TestGDBExec(t *testing.T) {
 		`"before" is at 0x`+strings.TrimLeft(addr, "0")+` in`,
 		`<before>:`,
 		`"vfs_read" is at 0xffffffff81`)
+	wantSaid(t, gdb(`python gdb.execute(gdb.execute("monitor modules", to_string=True))`, "info address before"),
+		`"before" is at 0x`+strings.TrimLeft(addr, "0")+` in`)
 }
