@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -34,6 +35,34 @@ func TestPast(t *testing.T) {
 		size += len(b)
 	}
 	if n := len(p.blocks) * packed; size > 40*n {
+		t.Errorf("%d entries take %d bytes", n, size)
+	}
+}
+
+// TestPastOfCats: programs that do the same again and again take little memory: a request and its answer need not
+// have more than 16 bytes.
+func TestPastOfCats(t *testing.T) {
+	var p past
+	var want []journal.Entry
+	for i := range uint64(2 * packed) {
+		cat, request := i/8, i%8
+		e := journal.Entry{Kind: journal.Request, Position: 20_000*cat + 2_500*request + cat%3, Unique: 4 + 2*i, Caller: journal.Caller{TID: uint32(1000 + cat), PID: uint32(1000 + cat), Comm: "cat", Caps: 1<<41 - 1, Visible: true}}
+		e.Data = make([]byte, 56+8*request)
+		binary.NativeEndian.PutUint64(e.Data[uniqueAt:], e.Unique)
+		binary.NativeEndian.PutUint64(e.Data[40:], 7+cat) // the open file
+		a := journal.Entry{Kind: journal.Answer, Position: e.Position + 2_100, Unique: e.Unique, Hash: 0x9e3779b97f4a7c15}
+		want = append(want, e, a)
+		p.add(e)
+		p.add(a)
+	}
+	if diff := cmp.Diff(want, p.all(), cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	size := 0
+	for _, b := range p.blocks {
+		size += len(b)
+	}
+	if n := len(p.blocks) * packed; len(p.blocks) == 0 || size > 8*n {
 		t.Errorf("%d entries take %d bytes", n, size)
 	}
 }
