@@ -18,12 +18,12 @@ import (
 
 // Array is a trace_array: the global one, or an instance.
 type Array struct {
-	tracer   *Tracer
-	buffer   *ring.Buffer
-	snapshot atomic.Pointer[ring.Buffer] // max_buffer: nil until it is allocated; replaced under Tracer.mu
-	pids     pidFilters
-	clock    clockPointer
-	errors   errorLog
+	tracer    *Tracer
+	buffer    *ring.Buffer
+	snapshots snapshots
+	pids      pidFilters
+	clock     clockPointer
+	errors    errorLog
 
 	timestamps atomic.Int32 // no_filter_buffering_ref: number of histograms that use time stamps
 
@@ -37,20 +37,18 @@ type Array struct {
 	timeStart atomic.Int64  // when the buffer was last emptied: time 0 of latency-format
 
 	// Guarded by Tracer.mu.
-	expanded        *bool  // ring_buffer_expanded: tracing was used; shared by all arrays unless OwnExpansion
-	users           int    // trace_array.ref: open files, histograms with variables, and triggers of other arrays that name it
-	gone            bool   // the instance was removed
-	staticOn        bool   // see EnableAll
-	pipes           []bool // for each vCPU, whether trace_pipe or its own is open
-	allPiped        bool
-	clearTrace      bool   // an event that had been enabled was deleted: its entries must be dropped
-	cpumask         []bool // tracing_cpumask
-	percent         uint64 // buffer_percent
-	maxLatency      uint64 // tracing_max_latency, ns
-	readers         []int  // for each vCPU, how many have trace open for reading; they prevent resizing
-	snapshotReaders int
-	condSnapshot    bool // a histogram's action takes snapshots, which excludes other users
-	files           map[*Event]*EventFile
+	expanded   *bool  // ring_buffer_expanded: tracing was used; shared by all arrays unless OwnExpansion
+	users      int    // trace_array.ref: open files, histograms with variables, and triggers of other arrays that name it
+	gone       bool   // the instance was removed
+	staticOn   bool   // see EnableAll
+	pipes      []bool // for each vCPU, whether trace_pipe or its own is open
+	allPiped   bool
+	clearTrace bool   // an event that had been enabled was deleted: its entries must be dropped
+	cpumask    []bool // tracing_cpumask
+	percent    uint64 // buffer_percent
+	maxLatency uint64 // tracing_max_latency, ns
+	readers    []int  // for each vCPU, how many have trace open for reading; they prevent resizing
+	files      map[*Event]*EventFile
 
 	ftrace  *ftracer.Array
 	current atomic.Pointer[ftracer.Kind] // changed under Tracer.mu
@@ -63,6 +61,7 @@ func (t *Tracer) newArray(pages, clock int) *Array {
 		tracer: t, buffer: ring.New(cpus, pages, ring.PageSize), files: map[*Event]*EventFile{}, pipes: make([]bool, cpus), readers: make([]int, cpus),
 		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50, expanded: &t.expanded,
 	}
+	a.snapshots.main = a.buffer
 	a.ftrace = t.ftrace.NewArray(functionTrace{a})
 	a.clock.Store(&traceClocks[clock])
 	a.options.Store(uint64(defaultOptions))
@@ -171,7 +170,7 @@ func (a *Array) resize(cpu int, size uint64) error {
 	if cpu >= 0 {
 		more = (want - a.buffer.Pages(cpu)) * page
 	}
-	if a.snapshot.Load() != nil {
+	if a.snapshots.buffer.Load() != nil {
 		more *= 2
 	}
 	if err := t.checkRoom(more); err != nil {
@@ -189,7 +188,7 @@ func (a *Array) resize(cpu int, size uint64) error {
 func (a *Array) resizeBuffers(cpu int, size uint64) {
 	pages := ring.PagesFor(a.buffer.PageBytes(), size)
 	a.buffer.Resize(cpu, pages)
-	if s := a.snapshot.Load(); s != nil {
+	if s := a.snapshots.buffer.Load(); s != nil {
 		s.Resize(cpu, pages)
 	}
 }
@@ -251,14 +250,14 @@ func (a *Array) SetSubBufferSizeKB(data []byte) error {
 		need += size * ring.PagesFor(size, uint64(a.buffer.Size(i)))
 	}
 	need -= a.buffer.Bytes()
-	if a.snapshot.Load() != nil {
+	if a.snapshots.buffer.Load() != nil {
 		need *= 2
 	}
 	if err := a.tracer.checkRoom(need); err != nil {
 		return err
 	}
 	a.buffer.SetPageBytes(size)
-	if s := a.snapshot.Load(); s != nil {
+	if s := a.snapshots.buffer.Load(); s != nil {
 		s.SetPageBytes(size)
 	}
 	return nil
@@ -381,7 +380,7 @@ func (a *Array) SetCPUMask(data []byte) error {
 	a.cpumask = mask
 	for i, on := range mask {
 		a.buffer.SetCPU(i, on)
-		if s := a.snapshot.Load(); s != nil {
+		if s := a.snapshots.buffer.Load(); s != nil {
 			s.SetCPU(i, on)
 		}
 	}

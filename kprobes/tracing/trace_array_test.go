@@ -103,7 +103,7 @@ func TestSnapshotSwaps(t *testing.T) {
 		}
 	}
 	<-done
-	if n := tr.global.buffer.Stats(0).Entries + tr.global.snapshot.Load().Stats(0).Entries; n != hits {
+	if n := tr.global.buffer.Stats(0).Entries + tr.global.snapshots.buffer.Load().Stats(0).Entries; n != hits {
 		t.Errorf("%d of %d hits", n, hits)
 	}
 	if err := tr.global.WriteSnapshot(0, []byte("1")); !errors.Is(err, syscall.EINVAL) {

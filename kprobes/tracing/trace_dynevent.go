@@ -80,7 +80,7 @@ func (d definer) ResetCleared() {
 		}
 		a.clearTrace = false
 		a.reset()
-		if s := a.snapshot.Load(); s != nil {
+		if s := a.snapshots.buffer.Load(); s != nil {
 			s.Reset(-1)
 		}
 	}

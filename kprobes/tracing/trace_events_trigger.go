@@ -164,8 +164,8 @@ func (x histArray) LogError(subsystem, text, command string, column int) {
 func (x histArray) SetClock(name string) error { return x.a.setClock(name) }
 func (x histArray) Hold(n int)                 { x.a.users += n }
 func (x histArray) CountTimestamps(n int32)    { x.a.timestamps.Add(n) }
-func (x histArray) HoldSnapshot() error        { return x.a.condSnapshotEnable() }
-func (x histArray) FreeSnapshot()              { x.a.condSnapshot = false }
+func (x histArray) HoldSnapshot() error        { return x.a.holdSnapshot() }
+func (x histArray) FreeSnapshot()              { x.a.snapshots.held = false }
 func (x histArray) Snapshot(trap *abi.Trap)    { x.a.takeSnapshot(snapshotHit{trap, true}, true) }
 
 // findFile is __find_event_file, or, without own, find_event_file, which does not find

@@ -88,5 +88,5 @@ func (a *Array) markerTriggers(task Task, entry []byte) *ring.Buffer {
 	(*triggers).Run(trap, &filter.Subject{
 		Entry: text, CPU: task.CPU, Comm: (*[abi.TaskCommLen]byte)(&name), Trap: trap, Time: clock.read(t, now), Nanoseconds: clock.inNS,
 	})
-	return a.reservedIn(swaps)
+	return a.snapshots.reservedIn(swaps)
 }

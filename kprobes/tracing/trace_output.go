@@ -175,7 +175,7 @@ func (f *EventFile) take(trap *abi.Trap, s *filter.Subject) bool {
 	if cond {
 		direct := f.filter.Load() == nil || a.timestamps.Load() > 0
 		if direct {
-			recorded = on && f.records(s) && a.reservedIn(swaps).Commit(trap.CPU, now, s.Entry)
+			recorded = on && f.records(s) && a.snapshots.reservedIn(swaps).Commit(trap.CPU, now, s.Entry)
 		}
 		s.Time, s.Nanoseconds = now, clock.inNS
 		if (*triggers).Run(trap, s) {
@@ -186,7 +186,7 @@ func (f *EventFile) take(trap *abi.Trap, s *filter.Subject) bool {
 		}
 		on = on && a.recording() // a trace_buffered_event is only committed now, after a trigger may have switched recording off
 	}
-	if !recorded && !(on && f.records(s) && a.reservedIn(swaps).Commit(trap.CPU, now, s.Entry)) {
+	if !recorded && !(on && f.records(s) && a.snapshots.reservedIn(swaps).Commit(trap.CPU, now, s.Entry)) {
 		return false
 	}
 	if a.has(optStacktrace) {

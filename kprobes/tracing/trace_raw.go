@@ -132,7 +132,7 @@ func (p *RawPipe) fillWhole() bool {
 
 func (p *RawPipe) buffer() *ring.Buffer {
 	if p.snapshot {
-		return p.array.snapshot.Load()
+		return p.array.snapshots.buffer.Load()
 	}
 	return p.array.buffer
 }

@@ -57,7 +57,7 @@ func (r *TraceReader) Close() {
 
 func (r *TraceReader) count(n int) {
 	if r.ofSnapshot {
-		r.array.snapshotReaders += n
+		r.array.snapshots.readers += n
 		return
 	}
 	for cpu := range r.array.readers {
@@ -79,7 +79,7 @@ func (r *TraceReader) Rewind() {
 func (r *TraceReader) begin(b []byte) []byte {
 	r.buffer, r.clock = r.array.buffer, r.array.clock.Load()
 	if r.ofSnapshot {
-		r.buffer = r.array.snapshot.Load()
+		r.buffer = r.array.snapshots.buffer.Load()
 	}
 	if r.ofSnapshot && (r.buffer == nil || r.buffer.Empty(r.cpu)) {
 		r.it, r.onlyHelp = &ring.Iterator{}, true

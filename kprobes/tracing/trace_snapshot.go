@@ -3,6 +3,7 @@ package tracing
 import (
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -61,8 +62,8 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	if err := a.expandFor(v != 0); err != nil {
 		return err
 	}
-	if a.condSnapshot {
-		return fmt.Errorf("a histogram takes snapshots: %w", syscall.EBUSY)
+	if err := a.snapshots.mayUse(); err != nil {
+		return err
 	}
 	if v < 2 && cpu >= 0 && (v == 0 || a.tracer.conf.has[release.NoCPUSnapshots]) {
 		return fmt.Errorf("snapshot of one vCPU: %w", syscall.EINVAL)
@@ -74,78 +75,103 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 		if err := a.allocSnapshot(); err != nil {
 			return err
 		}
-		a.swapSnapshot(cpu)
+		a.snapshots.swap(cpu)
 	default:
-		if s := a.snapshot.Load(); s != nil {
+		if s := a.snapshots.buffer.Load(); s != nil {
 			s.Reset(cpu)
 		}
 	}
 	return nil
 }
 
-// allocSnapshot is tracing_arm_snapshot: it allocates the snapshot with the same sizes
-// as the main buffer, unless it exists. The caller holds mu.
-func (a *Array) allocSnapshot() error {
-	s := a.snapshot.Load()
-	if err := a.tracer.checkRoom(a.buffer.Bytes() - s.Bytes()); err != nil {
+// snapshots is max_buffer: the buffer that an array's own is swapped with.
+//
+// Handlers swap, and ask which of the two has an entry, without a lock. All else is guarded by
+// Tracer.mu: the buffer is replaced, and the other fields are used, only with it.
+type snapshots struct {
+	main    *ring.Buffer                // the array's own
+	buffer  atomic.Pointer[ring.Buffer] // nil until it is allocated
+	readers int                         // how many have snapshot open for reading
+	held    bool                        // a histogram's action takes snapshots, which excludes other users
+}
+
+// alloc is tracing_arm_snapshot: it allocates the snapshot with the same sizes
+// as the main buffer, unless it exists. cpus are the vCPUs that record; room is asked for the
+// memory. The caller holds Tracer.mu.
+func (s *snapshots) alloc(cpus []bool, room func(bytes int) error) error {
+	b := s.buffer.Load()
+	if err := room(s.main.Bytes() - b.Bytes()); err != nil {
 		return err
 	}
-	if a.snapshotReaders > 0 && (s == nil || s.TotalPages() != a.buffer.TotalPages()) {
+	if s.readers > 0 && (b == nil || b.TotalPages() != s.main.TotalPages()) {
 		return fmt.Errorf("the snapshot is being read: %w", syscall.EBUSY)
 	}
-	if s == nil {
-		s = ring.New(a.buffer.CPUs(), initialPages, a.buffer.PageBytes())
+	if b == nil {
+		b = ring.New(s.main.CPUs(), initialPages, s.main.PageBytes())
 	}
-	for cpu := range a.buffer.CPUs() {
-		s.SetCPU(cpu, a.cpumask[cpu])
-		s.Resize(cpu, a.buffer.Pages(cpu))
+	for cpu := range s.main.CPUs() {
+		b.SetCPU(cpu, cpus[cpu])
+		b.Resize(cpu, s.main.Pages(cpu))
 	}
-	a.snapshot.Store(s)
+	s.buffer.Store(b)
 	return nil
 }
 
-// freeSnapshot is free_snapshot. The caller holds mu.
-func (a *Array) freeSnapshot() {
-	a.snapshot.Store(nil)
-	a.tracer.conf.Limit.Freed()
-}
-
-// swapSnapshot is update_max_tr: it swaps the buffer and the snapshot, or only the
+// swap is update_max_tr: it swaps the buffer and the snapshot, or only the
 // pages of one vCPU unless cpu is -1. It runs in handler context. It returns false if
 // there is no snapshot.
-func (a *Array) swapSnapshot(cpu int) bool {
-	s := a.snapshot.Load()
-	if s == nil || a.buffer.Paused() {
+func (s *snapshots) swap(cpu int) bool {
+	b := s.buffer.Load()
+	if b == nil || s.main.Paused() {
 		return false
 	}
 	if cpu >= 0 {
-		a.buffer.SwapCPU(s, cpu)
+		s.main.SwapCPU(b, cpu)
 	} else {
-		a.buffer.Swap(s)
+		s.main.Swap(b)
 	}
 	return true
 }
 
 // reservedIn returns the buffer in which an entry was reserved when the buffer had been
 // swapped that many times: if a trigger of the same hit has swapped it since, the entry
-// is in the snapshot.
-func (a *Array) reservedIn(swaps uint32) *ring.Buffer {
-	if s := a.snapshot.Load(); s != nil && (a.buffer.Swaps()-swaps)&1 == 1 {
-		return s
+// is in the snapshot. It runs in handler context.
+func (s *snapshots) reservedIn(swaps uint32) *ring.Buffer {
+	if b := s.buffer.Load(); b != nil && (s.main.Swaps()-swaps)&1 == 1 {
+		return b
 	}
-	return a.buffer
+	return s.main
 }
 
-// condSnapshotEnable is tracing_snapshot_cond_enable: from now on only a histogram's
-// action takes snapshots. It fails with EBUSY if another one does. The caller holds mu.
-func (a *Array) condSnapshotEnable() error {
-	if a.condSnapshot {
+// mayUse fails with EBUSY if a histogram's action takes snapshots. The caller holds Tracer.mu.
+func (s *snapshots) mayUse() error {
+	if s.held {
 		return fmt.Errorf("a histogram takes snapshots: %w", syscall.EBUSY)
+	}
+	return nil
+}
+
+// allocSnapshot makes room for snapshots. The caller holds mu.
+func (a *Array) allocSnapshot() error {
+	return a.snapshots.alloc(a.cpumask, a.tracer.checkRoom)
+}
+
+// freeSnapshot is free_snapshot. The caller holds mu.
+func (a *Array) freeSnapshot() {
+	a.snapshots.buffer.Store(nil)
+	a.tracer.conf.Limit.Freed()
+}
+
+// holdSnapshot is tracing_snapshot_cond_enable: from now on only a histogram's
+// action takes snapshots. It fails with EBUSY if another one does. The caller holds mu.
+func (a *Array) holdSnapshot() error {
+	if err := a.snapshots.mayUse(); err != nil {
+		return err
 	}
 	if err := a.allocSnapshot(); err != nil {
 		return err
 	}
-	a.condSnapshot = true
+	a.snapshots.held = true
 	return nil
 }
 
@@ -168,12 +194,12 @@ func (a *Array) takeSnapshot(h snapshotHit, cond bool) {
 	case h.trap.Preempt&abi.NMIMask != 0:
 		to.putString(h, "*** SNAPSHOT CALLED FROM NMI CONTEXT ***\n")
 		to.putString(h, "*** snapshot is being ignored        ***\n")
-	case a.snapshot.Load() == nil:
+	case a.snapshots.buffer.Load() == nil:
 		to.putString(h, "*** SNAPSHOT NOT ALLOCATED ***\n")
 		to.putString(h, "*** stopping trace here!   ***\n")
 		to.buffer.SetOn(false)
-	case cond || !a.condSnapshot:
-		a.swapSnapshot(-1)
+	case cond || !a.snapshots.held:
+		a.snapshots.swap(-1)
 	}
 }
 
