@@ -166,6 +166,8 @@ func TestTop(t *testing.T) {
 	p.wants(t, "text of vfs_read")
 	p.wants(t, "was ")
 	p.keys(t, "q")
+	p.wants(t, "HITS/s")
+	p.keys(t, "q")
 	if err := within(t, endLimit, p.done, "top"); err != nil {
 		t.Errorf("%v", err)
 	}

@@ -53,7 +53,8 @@ func init() {
 		{keys: []string{"Left"}, help: "what is left of the screen", action: func(m *model) { m.sideways(-1) }},
 		{keys: []string{"Right"}, help: "what is right of the screen", action: func(m *model) { m.sideways(1) }},
 		{keys: []string{"Esc", "Backspace"}, help: "back to the probes", action: (*model).back},
-		{keys: []string{"F10", "q", "Ctrl-C"}, label: "Quit", help: "end", action: func(m *model) { m.over = true }},
+		{keys: []string{"q"}, help: "back to the probes; there, end", action: (*model).leave},
+		{keys: []string{"F10", "Ctrl-C"}, label: "Quit", help: "end", action: func(m *model) { m.over = true }},
 	}
 }
 
@@ -121,6 +122,15 @@ func (m *model) back() {
 		return
 	}
 	m.show(probesView)
+}
+
+// leave goes back, or ends where there is nothing to go back to, as q does in htop and lnav.
+func (m *model) leave() {
+	if m.view == probesView {
+		m.over = true
+		return
+	}
+	m.back()
 }
 
 func (m *model) sortBy(c column) {

@@ -24,7 +24,8 @@ Enter shows the text of the selected probe's function with the patched bytes, wh
 there, slots and detours; F5 or t the trace, F7 or l the kernel's log; F2 or f a function
 by its name. / searches, F4 or \ filters, F6 or < and > choose the column to sort by,
 Space enables the selected probe's event or disables it, which is all that is ever
-written. F1 or h lists all keys, Esc goes back, q or F10 ends.
+written. F1 or h lists all keys, Esc or q goes back to the probes; there q ends, and F10
+ends everywhere.
 
 The tree's files are read as by any program: what the user may not read is said in a
 line, and a probe on the kernel's reading counts that of the screen too. NO_COLOR in the
