@@ -37,17 +37,15 @@ type Array struct {
 	timeStart atomic.Int64  // when the buffer was last emptied: time 0 of latency-format
 
 	// Guarded by Tracer.mu.
-	expanded   *bool  // ring_buffer_expanded: tracing was used; shared by all arrays unless OwnExpansion
-	users      int    // trace_array.ref: open files, histograms with variables, and triggers of other arrays that name it
-	gone       bool   // the instance was removed
-	staticOn   bool   // see EnableAll
-	pipes      []bool // for each vCPU, whether trace_pipe or its own is open
-	allPiped   bool
-	clearTrace bool   // an event that had been enabled was deleted: its entries must be dropped
-	cpumask    []bool // tracing_cpumask
-	percent    uint64 // buffer_percent
-	maxLatency uint64 // tracing_max_latency, ns
-	readers    []int  // for each vCPU, how many have trace open for reading; they prevent resizing
+	expanded   *bool   // ring_buffer_expanded: tracing was used; shared by all arrays unless OwnExpansion
+	users      int     // trace_array.ref: open files, histograms with variables, and triggers of other arrays that name it
+	gone       bool    // the instance was removed
+	staticOn   bool    // see EnableAll
+	clearTrace bool    // an event that had been enabled was deleted: its entries must be dropped
+	cpumask    []bool  // tracing_cpumask
+	percent    uint64  // buffer_percent
+	maxLatency uint64  // tracing_max_latency, ns
+	readers    readers // who has trace or trace_pipe open
 	files      map[*Event]*EventFile
 
 	ftrace  *ftracer.Array
@@ -58,7 +56,7 @@ type Array struct {
 func (t *Tracer) newArray(pages, clock int) *Array {
 	cpus := t.conf.Machine.CPUs()
 	a := &Array{
-		tracer: t, buffer: ring.New(cpus, pages, ring.PageSize), files: map[*Event]*EventFile{}, pipes: make([]bool, cpus), readers: make([]int, cpus),
+		tracer: t, buffer: ring.New(cpus, pages, ring.PageSize), files: map[*Event]*EventFile{}, readers: newReaders(cpus),
 		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50, expanded: &t.expanded,
 	}
 	a.snapshots.main = a.buffer
@@ -157,7 +155,7 @@ func (a *Array) resize(cpu int, size uint64) error {
 	}
 	page := a.buffer.PageBytes()
 	want := ring.PagesFor(page, size)
-	for i, n := range a.readers {
+	for i, n := range a.readers.trace {
 		if n > 0 && (cpu < 0 || i == cpu && a.buffer.Pages(i) != want) {
 			errno := syscall.ENOMEM
 			if t.conf.has[release.ResizeEBUSY] {
@@ -242,7 +240,7 @@ func (a *Array) SetSubBufferSizeKB(data []byte) error {
 	if size == a.buffer.PageBytes() {
 		return nil
 	}
-	if slices.ContainsFunc(a.readers, func(n int) bool { return n > 0 }) {
+	if a.readers.reading() {
 		return fmt.Errorf("trace is being read: %w", syscall.EBUSY)
 	}
 	need := 0

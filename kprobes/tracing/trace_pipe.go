@@ -47,27 +47,17 @@ type Pipe struct {
 func (a *Array) OpenPipe(cpu int) (*Pipe, error) {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	busy := a.allPiped || cpu >= 0 && a.pipes[cpu] || cpu < 0 && slices.Contains(a.pipes, true)
-	if busy {
-		return nil, fmt.Errorf("trace_pipe has a reader: %w", syscall.EBUSY)
+	if err := a.readers.openPipe(cpu); err != nil {
+		return nil, err
 	}
-	a.setPiped(cpu, true)
 	return &Pipe{array: a, cpu: cpu, event: make([]byte, 0, ring.PageSize)}, nil
-}
-
-func (a *Array) setPiped(cpu int, open bool) {
-	if cpu < 0 {
-		a.allPiped = open
-	} else {
-		a.pipes[cpu] = open
-	}
 }
 
 // Close allows trace_pipe to be opened again.
 func (p *Pipe) Close() {
 	p.array.tracer.mu.Lock()
 	defer p.array.tracer.mu.Unlock()
-	p.array.setPiped(p.cpu, false)
+	p.array.readers.setPiped(p.cpu, false)
 }
 
 // Read is tracing_read_pipe: it waits for an entry and returns whole lines, as many as

@@ -2,6 +2,8 @@ package tracing
 
 import (
 	"fmt"
+	"slices"
+	"syscall"
 
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ftracer"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
@@ -25,6 +27,52 @@ type TraceReader struct {
 	annotate bool
 	graph    *ftracer.GraphPrinter
 	started  []bool // per vCPU: an entry was shown, or no announcement is needed
+}
+
+// readers are those who have trace or trace_pipe of an array open. Who reads trace keeps the buffer from
+// being resized; entries are consumed by one trace_pipe only.
+//
+// Tracer.mu guards it.
+type readers struct {
+	trace    []int  // for each vCPU, how many read it in trace
+	pipes    []bool // for each vCPU, whether its own trace_pipe is open
+	allPiped bool   // the trace_pipe of all vCPUs is open
+}
+
+func newReaders(cpus int) readers {
+	return readers{trace: make([]int, cpus), pipes: make([]bool, cpus)}
+}
+
+// count adds n to those who read trace of a vCPU, or of all if cpu is -1.
+func (r *readers) count(cpu, n int) {
+	for i := range r.trace {
+		if cpu < 0 || i == cpu {
+			r.trace[i] += n
+		}
+	}
+}
+
+// reading reports whether anybody reads trace.
+func (r *readers) reading() bool {
+	return slices.ContainsFunc(r.trace, func(n int) bool { return n > 0 })
+}
+
+// openPipe opens the trace_pipe of a vCPU, or of all if cpu is -1. It fails with EBUSY if one is
+// open that would consume the same entries.
+func (r *readers) openPipe(cpu int) error {
+	if r.allPiped || cpu >= 0 && r.pipes[cpu] || cpu < 0 && slices.Contains(r.pipes, true) {
+		return fmt.Errorf("trace_pipe has a reader: %w", syscall.EBUSY)
+	}
+	r.setPiped(cpu, true)
+	return nil
+}
+
+func (r *readers) setPiped(cpu int, open bool) {
+	if cpu < 0 {
+		r.allPiped = open
+	} else {
+		r.pipes[cpu] = open
+	}
 }
 
 // Trace starts to read the file trace of one vCPU, or of all if cpu is -1. It consumes
@@ -60,11 +108,7 @@ func (r *TraceReader) count(n int) {
 		r.array.snapshots.readers += n
 		return
 	}
-	for cpu := range r.array.readers {
-		if r.cpu < 0 || cpu == r.cpu {
-			r.array.readers[cpu] += n
-		}
-	}
+	r.array.readers.count(r.cpu, n)
 }
 
 // Rewind makes the next record the first one again, of the buffer as it is then.
