@@ -310,6 +310,30 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
+// TestRates: the list shows hits and misses a second, of the machine's time.
+func TestRates(t *testing.T) {
+	first := shownProbes()
+	second := delta{probesView: first, Gone: []string{}}
+	second.Time += 2
+	one := first.Probes[1]
+	hits := *one.Hits + 100
+	one.Hits, one.Missed = &hits, one.Missed+8
+	second.Probes = []probe{one}
+	rest := shown(t)
+	b := openBrowser(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/live" {
+			rest.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		s := stream{w: w, control: http.NewResponseController(w), patience: sendTime}
+		if s.send([]message{{"probes", first}, {"delta", second}}) == nil {
+			<-r.Context().Done()
+		}
+	}))
+	b.becomes("the rates", "[...document.querySelectorAll('.grid .row')].some((e) => e.textContent.includes('123,556') && e.children[4].textContent === '50' && e.children[5].textContent === '9, 4.0/s')")
+}
+
 // TestTabs: more tabs of one browser than it has connections to a host can all be looked at. Those that
 // were not for the longest time pause, and go on when somebody comes back.
 func TestTabs(t *testing.T) {

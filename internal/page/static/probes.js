@@ -105,7 +105,7 @@ export function probes(main, about) {
     const old = all.get(p.id);
     const now = performance.now();
     if (!old) {
-      all.set(p.id, { ...p, rate: 0, at: now, anchor: { time, hits: p.hits ?? 0 } });
+      all.set(p.id, { ...p, rate: 0, missRate: 0, at: now, anchor: { time, hits: p.hits ?? 0, missed: p.missed } });
       return;
     }
     if (p.hits === undefined) old.hits = undefined;
@@ -113,7 +113,8 @@ export function probes(main, about) {
     old.at = now;
     if (time - old.anchor.time >= span) {
       old.rate = Math.max(0, ((p.hits ?? 0) - old.anchor.hits) / (time - old.anchor.time));
-      old.anchor = { time, hits: p.hits ?? 0 };
+      old.missRate = Math.max(0, (p.missed - old.anchor.missed) / (time - old.anchor.time));
+      old.anchor = { time, hits: p.hits ?? 0, missed: p.missed };
     }
   };
   const switches = (v) => {
@@ -127,7 +128,7 @@ export function probes(main, about) {
   const rest = setInterval(() => {
     const now = performance.now();
     let changed = false;
-    for (const p of all.values()) if (p.rate && now - p.at > stale) { p.rate = 0; p.anchor.hits = p.hits ?? 0; p.anchor.time += (now - p.at) / 1000; p.at = now; changed = true; }
+    for (const p of all.values()) if ((p.rate || p.missRate) && now - p.at > stale) { p.rate = p.missRate = 0; p.anchor.hits = p.hits ?? 0; p.anchor.missed = p.missed; p.anchor.time += (now - p.at) / 1000; p.at = now; changed = true; }
     if (changed) draw();
   }, 1000);
   const close = live("probes", {}, {
@@ -186,7 +187,7 @@ function fill(row, p, about) {
   put(row.kind, "textContent", kinds[p.kind] ?? p.kind);
   put(row.hits, "textContent", p.hits === undefined ? "-" : count(p.hits));
   put(row.perSecond, "textContent", p.hits === undefined ? "-" : rate(p.rate));
-  put(row.missed, "textContent", count(p.missed));
+  put(row.missed, "textContent", count(p.missed) + (p.missRate ? ", " + rate(p.missRate) + "/s" : ""));
   put(row.why, "textContent", p.why);
   put(row.why, "title", p.why);
   const event = p.events.length === 1 ? p.events[0].name : null;
