@@ -15,7 +15,7 @@ func (k *Kprobes) checkAddress(addr uint64) error {
 	switch t := k.cfg.Tables; {
 	case !t.KernelText(addr):
 		return errf(syscall.EINVAL, "%#x is not in kernel text", addr)
-	case k.blacklisted(addr, sym):
+	case k.blacklist.covers(addr, sym):
 		return errf(syscall.EINVAL, "%s is blacklisted", sym.Name)
 	case t.JumpLabel(addr, addr+1):
 		return errf(syscall.EINVAL, "%#x is in a jump label", addr)
@@ -33,11 +33,18 @@ func (k *Kprobes) checkAddress(addr uint64) error {
 	return nil
 }
 
-// blacklisted is within_kprobe_blacklist. A function that gcc split off another one
+// blacklist is what must not be probed, because the handling of a probe runs through it. Its methods may be
+// called with any lock: the ranges are those of Tables, which change with modules only.
+type blacklist struct {
+	tables  interface{ Blacklist() []abi.Range } // Tables
+	symbols Symbols
+}
+
+// covers is within_kprobe_blacklist. A function that gcc split off another one
 // (nmi_handle.part.0) is blacklisted with it, though the file kprobes/blacklist does
 // not list it.
-func (k *Kprobes) blacklisted(addr uint64, sym abi.Symbol) bool {
-	ranges := k.cfg.Tables.Blacklist()
+func (l *blacklist) covers(addr uint64, sym abi.Symbol) bool {
+	ranges := l.tables.Blacklist()
 	if inRanges(ranges, addr) {
 		return true
 	}
@@ -45,7 +52,7 @@ func (k *Kprobes) blacklisted(addr uint64, sym abi.Symbol) bool {
 	if !derived || base == "" {
 		return false
 	}
-	syms := k.cfg.Symbols.LookupName(base)
+	syms := l.symbols.LookupName(base)
 	return len(syms) > 0 && inRanges(ranges, syms[0].Addr)
 }
 
@@ -65,18 +72,20 @@ type BlacklistRecord struct {
 }
 
 // Blacklist returns the lines of kprobes/blacklist in the kernel's order.
-func (k *Kprobes) Blacklist() []BlacklistRecord {
-	ranges := k.cfg.Tables.Blacklist()
+func (k *Kprobes) Blacklist() []BlacklistRecord { return k.blacklist.records() }
+
+func (l *blacklist) records() []BlacklistRecord {
+	ranges := l.tables.Blacklist()
 	records := make([]BlacklistRecord, len(ranges))
 	for i, r := range ranges {
-		records[i] = BlacklistRecord{Range: r, Symbol: k.symbolText(r.Start)}
+		records[i] = BlacklistRecord{Range: r, Symbol: l.symbolText(r.Start)}
 	}
 	return records
 }
 
 // symbolText formats an address as %ps does.
-func (k *Kprobes) symbolText(addr uint64) string {
-	sym, _, ok := k.cfg.Symbols.Lookup(addr)
+func (l *blacklist) symbolText(addr uint64) string {
+	sym, _, ok := l.symbols.Lookup(addr)
 	switch {
 	case !ok:
 		return hexText(addr)

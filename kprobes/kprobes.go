@@ -151,6 +151,7 @@ type Kprobes struct {
 
 	cpus      []ctlblk
 	returning hookedCalls
+	blacklist blacklist
 	returns   point // a dummy point for running return handlers
 	relCode   releaseCode
 }
@@ -161,6 +162,7 @@ func New(c Config) *Kprobes {
 	k := &Kprobes{cfg: c, has: c.Linux.Set(), cpus: make([]ctlblk, c.Machine.CPUs())}
 	k.jumps.timer, k.jumps.run = c.Machine, k.runOptimizer
 	k.bounds.symbols, k.bounds.original = c.Symbols, k.original
+	k.blacklist.tables, k.blacklist.symbols = c.Tables, c.Symbols
 	k.returning.text, k.returning.symbols, k.returning.name = c.Text, c.Symbols, release.Trampoline.Of(c.Linux)
 	if c.Optimizer != nil {
 		k.sayOptimization(true)
