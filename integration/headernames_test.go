@@ -34,8 +34,8 @@ var leftOut = map[string]string{
 	"linkage.h":    "assembly",
 	"syscalls.h":   "definitions of system calls, which modules cannot make",
 	"tracepoint.h": "trace events of modules are made by trace/define_trace.h",
-	"netfilter.h":  "packets, none of which comes to a hook", "percpu-rwsem.h": "readers, whose inline functions Debian's headers have",
-	"writeback.h": "file systems", "fs.h": "file systems", "swab.h": "names for user space",
+	"netfilter.h":  "packets, none of which comes to a hook",
+	"writeback.h":  "file systems", "fs.h": "file systems", "swab.h": "names for user space",
 }
 
 // linemarker matches the lines by which the preprocessor tells which file follows.

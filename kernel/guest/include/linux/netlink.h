@@ -45,6 +45,17 @@ struct netlink_skb_parms {
 static_assert(sizeof(struct netlink_skb_parms) == 40, "struct netlink_skb_parms");
 #define NETLINK_CB(skb) (*(struct netlink_skb_parms *)&((skb)->cb))
 
+#define NLM_F_REQUEST 0x01
+#define NLM_F_MULTI 0x02
+#define NLM_F_ACK 0x04
+#define NLM_F_ECHO 0x08
+#define NLMSG_MIN_TYPE 0x10
+#define NLMSG_GOODSIZE (PAGE_SIZE - sizeof(struct skb_shared_info))
+#define NLMSG_DEFAULT_SIZE (NLMSG_GOODSIZE - NLMSG_HDRLEN)
+
+struct netlink_ext_ack;
+struct netlink_callback;
+
 struct mutex;
 struct netlink_kernel_cfg {
 	unsigned int groups, flags;
@@ -60,6 +71,7 @@ struct sock *__netlink_kernel_create(struct net *net, int unit, struct module *m
 void netlink_kernel_release(struct sock *sk);
 int netlink_unicast(struct sock *ssk, struct sk_buff *skb, u32 portid, int nonblock);
 int netlink_broadcast(struct sock *ssk, struct sk_buff *skb, u32 portid, u32 group, gfp_t allocation);
+int netlink_set_err(struct sock *ssk, u32 portid, u32 group, int code);
 int netlink_has_listeners(struct sock *sk, unsigned int group);
 struct nlmsghdr *__nlmsg_put(struct sk_buff *skb, u32 portid, u32 seq, int type, int len, int flags);
 int nla_put(struct sk_buff *skb, int attrtype, int attrlen, const void *data);

@@ -26,6 +26,9 @@ struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_d
 struct proc_dir_entry *proc_create_data(const char *name, umode_t mode, struct proc_dir_entry *parent, const struct proc_ops *proc_ops, void *data);
 struct proc_dir_entry *proc_create_single_data(const char *name, umode_t mode, struct proc_dir_entry *parent, int (*show)(struct seq_file *, void *), void *data);
 struct proc_dir_entry *proc_create_seq_private(const char *name, umode_t mode, struct proc_dir_entry *parent, const struct seq_operations *ops, unsigned int state_size, void *data);
+#define proc_create_seq_data(name, mode, parent, ops, data) proc_create_seq_private(name, mode, parent, ops, 0, data)
+#define proc_create_seq(name, mode, parent, ops) proc_create_seq_private(name, mode, parent, ops, 0, NULL)
+#define proc_create_single(name, mode, parent, show) proc_create_single_data(name, mode, parent, show, NULL)
 struct proc_dir_entry *proc_mkdir_empty(const char *name);
 struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *parent);
 struct proc_dir_entry *proc_mkdir_data(const char *name, umode_t mode, struct proc_dir_entry *parent, void *data);

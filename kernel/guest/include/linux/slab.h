@@ -43,6 +43,13 @@ char *kvasprintf(gfp_t gfp, const char *fmt, __builtin_va_list ap);
 #define kmem_cache_zalloc(c, f) kmem_cache_alloc(c, (f) | __GFP_ZERO)
 #define kvmalloc(s, f) kvmalloc_node(s, f, -1)
 #define kvzalloc(s, f) kvmalloc_node(s, (f) | __GFP_ZERO, -1)
+static inline void *kvmalloc_array(size_t n, size_t size, gfp_t flags)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kvmalloc(bytes, flags);
+}
+#define kvcalloc(n, s, f) kvmalloc_array(n, s, (f) | __GFP_ZERO)
 #define KMEM_CACHE(st, fl) kmem_cache_create(#st, sizeof(struct st), __alignof__(struct st), fl, NULL)
 void kmem_cache_init(void);
 #ifdef MODULE

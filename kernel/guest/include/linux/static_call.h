@@ -31,6 +31,10 @@ struct static_call_site { s32 addr, key; };
 	__DEFINE_TRAMP(name, "xor %eax,%eax\n\tret")
 long __static_call_return0(void);
 void __static_call_update(struct static_call_key *key, void *tramp, void *func);
+#ifdef MODULE
+/* Modules have the trampolines, and not the keys that a site's entry names. */
+#define static_call0(name) __SCT__##name()
+#else
 /* A call without arguments at a site in the table. Its value is the function's
  * result. */
 #define static_call0(name) ({ long __sc_ret; \
@@ -40,4 +44,5 @@ void __static_call_update(struct static_call_key *key, void *tramp, void *func);
 		"\t.long 1b - .\n\t.long __SCK__" #name " - .\n.popsection" \
 		: "=a"(__sc_ret), "+r"(__sc_sp) : \
 		: "rdi", "rsi", "rdx", "rcx", "r8", "r9", "r10", "r11", "memory", "cc"); __sc_ret; })
+#endif
 #endif

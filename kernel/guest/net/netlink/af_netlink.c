@@ -76,6 +76,13 @@ int netlink_broadcast(struct sock *ssk, struct sk_buff *skb, u32 portid, u32 gro
 }
 EXPORT_SYMBOL(netlink_broadcast);
 
+// netlink_set_err tells nobody, and says how many of those wanted no such error.
+int netlink_set_err(struct sock *ssk, u32 portid, u32 group, int code)
+{
+	return 0;
+}
+EXPORT_SYMBOL(netlink_set_err);
+
 int netlink_has_listeners(struct sock *sk, unsigned int group)
 {
 	return 0;
