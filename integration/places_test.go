@@ -119,7 +119,7 @@ func TestBootConfig(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, status := user.exec(t, publicDir(t), nil, []string{"--config", "CONFIG_OPTPROBES=n"}, "sh", "-c", script)
-			want := fmt.Sprintf("# CONFIG_BPF_SYSCALL is not set\nCONFIG_KPROBES=y\n# CONFIG_OPTPROBES is not set\n%d\n", len(before)+1)
+			want := fmt.Sprintf("CONFIG_BPF_SYSCALL=y\nCONFIG_KPROBES=y\n# CONFIG_OPTPROBES is not set\n%d\n", len(before)+1)
 			if !strings.HasPrefix(out, want) || !strings.HasSuffix(out, "Read-only file system\nrefused\n") || status != 0 {
 				t.Errorf("status %d: %s\nwant %s", status, out, want)
 			}

@@ -439,8 +439,11 @@ func (c *client) there(ctx context.Context, k *linux.Kernel) ([]answer, error) {
 			}
 		}
 		results, err := k.Run(ctx, "", []linux.Script{s})
-		if err != nil {
+		switch {
+		case err != nil:
 			return "", err
+		case len(results) == 0:
+			return "", fmt.Errorf("%s: Linux has not played the commands", c.name)
 		}
 		return results[0].Output, nil
 	})

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -175,7 +176,7 @@ func (k *Kernel) boot(ctx context.Context, dir string, timeout time.Duration) er
 	if file := filepath.Join(dir, diskFile); exists(file) {
 		disk = []string{"-drive", "format=raw,if=virtio,cache=writethrough,file=" + file}
 	}
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append(disk, "-m", "1024", "-smp", "2", "-accel", "tcg,thread=single",
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append(disk, "-m", memory(dir), "-smp", "2", "-accel", "tcg,thread=single",
 		"-display", "none", "-no-reboot", "-nic", "none", "-monitor", "none",
 		"-kernel", k.Image, "-initrd", filepath.Join(dir, "initrd"),
 		"-append", "console=ttyS0 nokaslr quiet panic=-1 no_timer_check",
@@ -184,6 +185,16 @@ func (k *Kernel) boot(ctx context.Context, dir string, timeout time.Duration) er
 		return fmt.Errorf("qemu: %w\n%s", errors.Join(err, ctx.Err()), out)
 	}
 	return nil
+}
+
+// memory is how much memory the guest gets, in MiB: enough for twice its initrd, which lies there packed and unpacked.
+func memory(dir string) string {
+	const usual = 1024
+	info, err := os.Stat(filepath.Join(dir, "initrd"))
+	if err != nil {
+		return strconv.Itoa(usual)
+	}
+	return strconv.FormatInt(max(usual, usual/2+2*info.Size()>>20), 10)
 }
 
 // parse parses what init.sh has sent.

@@ -1296,26 +1296,6 @@ SYSCALL_DEFINE2(link, const char __user *, oldname, const char __user *, newname
 	return host_mirrors() ? do_linkat(AT_FDCWD, PATH_ARG(oldname), AT_FDCWD, PATH_ARG(newname), 0) : -ENOSYS;
 }
 
-// renamedata is what vfs_rename is called with, since 5.12.
-struct renamedata {
-#if GUEST_LINUX >= 612
-	struct mnt_idmap *old_mnt_idmap;
-#else
-	struct user_namespace *old_mnt_userns;
-#endif
-	struct inode *old_dir;
-	struct dentry *old_dentry;
-#if GUEST_LINUX >= 612
-	struct mnt_idmap *new_mnt_idmap;
-#else
-	struct user_namespace *new_mnt_userns;
-#endif
-	struct inode *new_dir;
-	struct dentry *new_dentry;
-	struct inode **delegated_inode;
-	unsigned int flags;
-};
-
 #if GUEST_LINUX < 601
 noinline __noclone int vfs_rename(struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir, struct dentry *new_dentry,
 				  struct inode **delegated_inode, unsigned int flags)

@@ -1,5 +1,5 @@
 /* pid.c: pids, in a hash table. */
-#include <linux/ns_common.h>
+#include <linux/pid_namespace.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
@@ -8,12 +8,6 @@
 #define PID_MAX_LIMIT (4 * 1024 * 1024)
 #define RESERVED_PIDS 300
 
-struct pid_namespace {
-	struct kmem_cache *pid_cachep;
-	int last_pid;
-	unsigned int pid_allocated, level;
-	struct ns_common ns;
-};
 struct pid_namespace init_pid_ns = { .ns = { .inum = PROC_PID_INIT_INO, .count = REFCOUNT_INIT(1) } };
 int pid_max = PID_MAX_LIMIT;
 struct pid init_struct_pid = { .count = REFCOUNT_INIT(1), .numbers = { { .nr = 0, .ns = &init_pid_ns } } };

@@ -34,8 +34,10 @@ static __always_inline unsigned long __fls(unsigned long w) { return 63 - __buil
 static __always_inline int ffs(int x) { return __builtin_ffs(x); }
 static __always_inline int fls(unsigned int x) { return x ? 32 - __builtin_clz(x) : 0; }
 static __always_inline int fls64(u64 x) { return x ? 64 - __builtin_clzll(x) : 0; }
-#define ilog2(n) (fls64(n) - 1)
-#define roundup_pow_of_two(n) ((n) <= 1 ? 1UL : 1UL << fls64((n) - 1))
+/* Constants of constants, so that they can be the size of an array. */
+#define ilog2(n) (__builtin_constant_p(n) ? ((n) < 2 ? 0 : 63 - __builtin_clzll(n)) : fls64(n) - 1)
+#define roundup_pow_of_two(n) \
+	((n) <= 1 ? 1UL : 1UL << (__builtin_constant_p(n) ? 64 - __builtin_clzll((n) - 1) : fls64((n) - 1)))
 static inline u64 rol64(u64 w, unsigned int s) { return (w << (s & 63)) | (w >> ((-s) & 63)); }
 static inline u64 ror64(u64 w, unsigned int s) { return (w >> (s & 63)) | (w << ((-s) & 63)); }
 static inline u32 rol32(u32 w, unsigned int s) { return (w << (s & 31)) | (w >> ((-s) & 31)); }

@@ -12,6 +12,7 @@
 #define BLK_STS_OK 0
 #define BLK_STS_IOERR 10
 #define SECTOR_SHIFT 9
+#define DISK_NAME_LEN 32
 #define PAGE_SECTORS (PAGE_SIZE >> SECTOR_SHIFT)
 
 enum req_op { REQ_OP_READ, REQ_OP_WRITE };

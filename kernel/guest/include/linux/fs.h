@@ -2,6 +2,7 @@
 #ifndef _LINUX_FS_H
 #define _LINUX_FS_H
 
+#include <linux/limits.h>
 #include <linux/types.h>
 #include <linux/kernel.h>
 #include <linux/sched.h>
@@ -106,8 +107,6 @@ struct poll_table_struct;
 #define SEEK_CUR 1
 #define SEEK_END 2
 
-#define PATH_MAX 4096
-#define NAME_MAX 255
 #define MAX_RW_COUNT (0x7fffffff & ~4095)
 #define MAX_LFS_FILESIZE ((loff_t)0x7fffffffffffffff)
 #define RLIMIT_NOFILE_MAX 65536
@@ -903,5 +902,25 @@ int security_inode_create(struct inode *dir, struct dentry *dentry, umode_t mode
 int security_inode_rmdir(struct inode *dir, struct dentry *dentry);
 int security_inode_follow_link(struct dentry *dentry, struct inode *inode, bool rcu);
 void security_d_instantiate(struct dentry *dentry, struct inode *inode);
+
+// renamedata is what vfs_rename is called with, since 5.12.
+struct renamedata {
+#if GUEST_LINUX >= 612
+	struct mnt_idmap *old_mnt_idmap;
+#else
+	struct user_namespace *old_mnt_userns;
+#endif
+	struct inode *old_dir;
+	struct dentry *old_dentry;
+#if GUEST_LINUX >= 612
+	struct mnt_idmap *new_mnt_idmap;
+#else
+	struct user_namespace *new_mnt_userns;
+#endif
+	struct inode *new_dir;
+	struct dentry *new_dentry;
+	struct inode **delegated_inode;
+	unsigned int flags;
+};
 
 #endif

@@ -1,1 +1,2 @@
 #include <asm/ptrace.h>
+#include <linux/sched.h>

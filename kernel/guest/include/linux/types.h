@@ -14,6 +14,13 @@ typedef long long s64, __s64, int64_t;
 typedef u16 __be16, __le16, __sum16;
 typedef u32 __be32, __le32, __wsum;
 typedef u64 __be64, __le64;
+typedef u8 u_int8_t;
+typedef u16 u_int16_t;
+typedef u32 u_int32_t;
+typedef u64 u_int64_t;
+#define __aligned_u64 __u64 __attribute__((aligned(8)))
+#define __aligned_be64 __be64 __attribute__((aligned(8)))
+#define __aligned_le64 __le64 __attribute__((aligned(8)))
 typedef unsigned long ulong, uintptr_t;
 typedef unsigned int uint;
 typedef unsigned short ushort;

@@ -1,0 +1,34 @@
+package integration
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// TestBCC: bcc compiles its programs with the headers that are below exec in the build folder of the kernel, and prints
+// each read of a file with a name that it finds through structures of the kernel, as the event of a probe at the same place does.
+func TestBCC(t *testing.T) {
+	needFUSE(t)
+	if _, err := exec.LookPath("trace-bpfcc"); err != nil {
+		t.Skip("no bpfcc-tools")
+	}
+	if !Mappable() {
+		t.Skip("the host's kernel is older than 5.9: the rings cannot be mapped")
+	}
+	out := perfScript(t, 1, `
+echo 'p:mine vfs_read n=$arg3' >kprobe_events
+echo 'hist:keys=n if n == 777' >events/kprobes/mine/trigger
+PYTHONUNBUFFERED=1 timeout -s INT 60 trace-bpfcc -I linux/fs.h 'vfs_read(struct file *file, char *buf, size_t n) (n == 777) "%s", file->f_path.dentry->d_name.name' >"$DATA" 2>&1 & p=$!
+n=0; until grep -q PID "$DATA" || [ $n = 300 ]; do sleep 0.1; n=$((n+1)); done
+dd if=/dev/zero of=/dev/null bs=777 count=41 2>/dev/null
+n=0; until [ $(grep -c zero "$DATA") -ge 41 ] || [ $n = 100 ]; do sleep 0.1; n=$((n+1)); done
+kill -INT $p; wait $p
+echo printed: $(grep -c 'vfs_read *zero$' "$DATA")
+grep -v 'vfs_read *zero$' "$DATA" | tail -n 5
+sed -n 's/.*hitcount: *\([0-9]*\).*/hits: \1/p' events/kprobes/mine/hist
+echo '!hist:keys=n if n == 777' >events/kprobes/mine/trigger
+echo '-:mine' >>kprobe_events`)
+	if printed, hits := number(t, out, `printed: (\d+)`), number(t, out, `hits: (\d+)`); hits != 41 || printed != hits {
+		t.Errorf("%d hits of 41 reads, %d printed:\n%s", hits, printed, out)
+	}
+}
