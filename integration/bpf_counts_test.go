@@ -21,7 +21,8 @@ func needBpftrace(t *testing.T) {
 
 // TestBPFCounts: a program counts the hits that the event of a probe at the same place has in the same run, and what
 // it prints at each of them is printed or told as lost. As on Linux a loss is told with the next record that has
-// room: a last read comes when the ring, the one of the only CPU, is empty.
+// room: a last read comes when the ring, the one of the only CPU, is empty. bpftrace takes what it is told of until the command
+// ends, and FUSE tells a moment after the hit.
 func TestBPFCounts(t *testing.T) {
 	needBpftrace(t)
 	for _, c := range []struct {
@@ -36,7 +37,7 @@ func TestBPFCounts(t *testing.T) {
 			out := perfScript(t, 1, `
 echo 'p:mine vfs_read n=$arg3' >kprobe_events
 echo 'hist:keys=n if n == 777' >events/kprobes/mine/trigger
-echo "dd if=/dev/zero of=/dev/null bs=777 count=`+strconv.Itoa(c.reads)+`; sleep 1; dd if=/dev/zero of=/dev/null bs=777 count=1" >"$DATA.sh"
+echo "dd if=/dev/zero of=/dev/null bs=777 count=`+strconv.Itoa(c.reads)+`; sleep 1; dd if=/dev/zero of=/dev/null bs=777 count=1; sleep 1" >"$DATA.sh"
 BPFTRACE_PERF_RB_PAGES=`+c.pages+` bpftrace -e 'kprobe:vfs_read /arg2 == 777/ { @counted = count(); printf("read\n"); }' \
 	-c "/bin/sh $DATA.sh" >"$DATA" 2>&1
 grep '^@counted' "$DATA"
