@@ -286,7 +286,7 @@ func (v *verifier) memory(s *state, r uint8, size int, written bool, want argTyp
 		return v.refuse(syscall.EACCES, "invalid zero-sized read")
 	}
 	switch {
-	case p.typ == regMapValue && p.m.stride > 0 && !p.m.kind.holds():
+	case p.typ == regMapValue && p.m.hasValues():
 		return v.mapRange(p, r, 0, size, written)
 	case p.typ != regStack:
 		_, err := v.access(s, r, 0, size, nil)

@@ -144,6 +144,9 @@ func (k MapType) holds() bool {
 	return false
 }
 
+// hasValues reports whether programs read and write the elements.
+func (m *Map) hasValues() bool { return m.stride > 0 && !m.kind.holds() }
+
 // allowedFlags has the flags that Linux takes for each type.
 var allowedFlags = map[MapType]uint32{
 	mapHash:           flagNoPrealloc | flagNUMANode | flagReadOnly | flagWriteOnly | flagZeroSeed | flagProgRead | flagProgWrite,

@@ -836,7 +836,7 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 		}
 		return v.stackAccess(s, r, off, size, stored)
 	case regMapValue:
-		if p.m.stride == 0 || p.m.kind.holds() {
+		if !p.m.hasValues() {
 			break
 		}
 		return v.mapAccess(p, r, off, size, stored != nil)
