@@ -127,8 +127,9 @@ func header(root, release string) ([]byte, error) {
 		if m == nil || open == "" {
 			continue
 		}
-		b.WriteString(member(m[1]))
-		fmt.Fprintf(&asserts, "TRACE_FIELD(%s, %s, %s, %s)\n", open, name(m[1]), m[2], m[3])
+		name, text := member(m[1])
+		fmt.Fprintf(&b, "\t%s;\n", text)
+		fmt.Fprintf(&asserts, "TRACE_FIELD(%s, %s, %s, %s)\n", open, name, m[2], m[3])
 	}
 	end()
 	b.WriteString("\n")
@@ -136,21 +137,14 @@ func header(root, release string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// name returns the name of a field's member.
-func name(decl string) string {
+// member returns the name of a field's member, and its declaration.
+func member(decl string) (name, text string) {
 	for _, kind := range []string{"__data_loc", "__rel_loc"} {
 		if rest, is := strings.CutPrefix(decl, kind+" "); is {
-			return kind + "_" + rest[strings.LastIndex(rest, " ")+1:]
+			name = kind + "_" + rest[strings.LastIndex(rest, " ")+1:]
+			return name, "u32 " + name
 		}
 	}
-	n, _, _ := strings.Cut(last.FindString(decl), "[")
-	return n
-}
-
-// member returns a field's declaration.
-func member(decl string) string {
-	if n := name(decl); strings.HasPrefix(n, "__") && strings.Contains(n, "_loc_") {
-		return "\tu32 " + n + ";\n"
-	}
-	return "\t" + decl + ";\n"
+	name, _, _ = strings.Cut(last.FindString(decl), "[")
+	return name, decl
 }
