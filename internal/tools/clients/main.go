@@ -46,7 +46,7 @@ import (
 //go:embed commands.txt
 var commands string
 
-//go:embed programs/*.c
+//go:embed programs/*.c programs/*.h
 var sources embed.FS
 
 // file is where the table is written, from the module's root.
@@ -317,8 +317,16 @@ func buildC(ctx context.Context, dir, name string) error {
 	if bytes.Contains(source, []byte(tracefsHeader)) {
 		library = " $(pkg-config --cflags --libs libtracefs)"
 	}
+	headers, err := os.MkdirTemp("", "kprobefs-clients")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(headers)
+	if err := os.CopyFS(headers, sources); err != nil {
+		return err
+	}
 	cmd := exec.CommandContext(ctx, "sh", "-c",
-		`gcc -O2 -Wall -Werror -x c -o "$1" -`+library, "sh", strings.TrimSuffix(name, ".c"))
+		`gcc -O2 -Wall -Werror -I "$2" -x c -o "$1" -`+library, "sh", strings.TrimSuffix(name, ".c"), filepath.Join(headers, "programs"))
 	cmd.Dir = dir
 	cmd.Stdin = bytes.NewReader(source)
 	return run(cmd)

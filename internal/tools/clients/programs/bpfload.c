@@ -1,12 +1,9 @@
 /* bpfload FIRST COUNT [v]: loads COUNT programs that follow from their numbers, and prints for each what
  * bpf(2) says: 0 or the errno, and the last line of the verifier's log but for its statistics (v: all of it). */
+#include "bpfprog.h"
 #include <errno.h>
-#include <linux/bpf.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static unsigned long long state;
 
@@ -19,25 +16,7 @@ static unsigned rnd(unsigned n)
 	return (z ^ z >> 31) % n;
 }
 
-static int bpf(int cmd, union bpf_attr *a) { return syscall(SYS_bpf, cmd, a, sizeof *a); }
-
-static int map(int type, int key, int value, int entries, int flags)
-{
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof a);
-	a.map_type = type, a.key_size = key, a.value_size = value, a.max_entries = entries, a.map_flags = flags;
-	return bpf(BPF_MAP_CREATE, &a);
-}
-
-static struct bpf_insn prog[128];
-static int n;
 static int hash, array, ring, stack;
-
-static void put(int code, int dst, int src, int off, int imm)
-{
-	prog[n++] = (struct bpf_insn){code, dst, src, off, imm};
-}
 
 static int reg(void) { return rnd(8) ? rnd(10) : rnd(11); }
 
@@ -53,12 +32,6 @@ static int offset(void)
 	static const int some[] = {0, -8, -16, -4, -1, 8, 16, -512, -520, 4, 160, 168, 1};
 
 	return some[rnd(sizeof some / sizeof *some)];
-}
-
-static void wide(int dst, int src, int imm, int high)
-{
-	put(BPF_LD | BPF_IMM | BPF_DW, dst, src, 0, imm);
-	put(0, 0, 0, 0, high);
 }
 
 static const int sizes[] = {BPF_B, BPF_H, BPF_W, BPF_DW};

@@ -1,25 +1,11 @@
 /* bpfmaps: what the verifier makes of maps that programs only read or only write, of constants in maps that are frozen, and
  * what there is to arrays of cgroups. For each case it prints the errno, and the last line of the verifier's log but for its
  * statistics. */
+#include "bpfprog.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-static int bpf(int cmd, union bpf_attr *a) { return syscall(SYS_bpf, cmd, a, sizeof *a); }
-
-static int map(int type, int key, int value, int entries, int flags)
-{
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof a);
-	a.map_type = type, a.key_size = key, a.value_size = value, a.max_entries = entries, a.map_flags = flags;
-	return bpf(BPF_MAP_CREATE, &a);
-}
 
 static int update(int fd, const void *key, const void *value)
 {
@@ -41,21 +27,18 @@ static int one(int cmd, int fd, const void *key, void *value)
 	return bpf(cmd, &a);
 }
 
-static struct bpf_insn prog[64];
-static int n;
+static void value(int dst, int fd, int off) { wide(dst, BPF_PSEUDO_MAP_VALUE, fd, off); }
 
-static void put(int code, int dst, int src, int off, int imm) { prog[n++] = (struct bpf_insn){code, dst, src, off, imm}; }
+static void pointer(int dst, int fd) { wide(dst, BPF_PSEUDO_MAP_FD, fd, 0); }
 
-static void value(int dst, int fd, int off)
+/* Looks element 0 of a map up. */
+static void lookup(int fd)
 {
-	put(BPF_LD | BPF_IMM | BPF_DW, dst, BPF_PSEUDO_MAP_VALUE, 0, fd);
-	put(0, 0, 0, 0, off);
-}
-
-static void pointer(int dst, int fd)
-{
-	put(BPF_LD | BPF_IMM | BPF_DW, dst, BPF_PSEUDO_MAP_FD, 0, fd);
-	put(0, 0, 0, 0, 0);
+	put(BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0);
+	put(BPF_MOV | BPF_ALU64 | BPF_X, 2, 10, 0, 0);
+	put(BPF_ADD | BPF_ALU64 | BPF_K, 2, 0, 0, -4);
+	pointer(1, fd);
+	put(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem);
 }
 
 static void exits(void) { put(BPF_JMP | BPF_EXIT, 0, 0, 0, 0); }
@@ -125,11 +108,7 @@ int main(void)
 	depends("behind it", filled(1, BPF_F_RDONLY_PROG, 1), BPF_DW, 32);
 
 	fd = filled(2, BPF_F_RDONLY_PROG, 1);
-	put(BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0);
-	put(BPF_MOV | BPF_ALU64 | BPF_X, 2, 10, 0, 0);
-	put(BPF_ADD | BPF_ALU64 | BPF_K, 2, 0, 0, -4);
-	pointer(1, fd);
-	put(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem);
+	lookup(fd);
 	put(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1, 0);
 	put(BPF_LDX | BPF_MEM | BPF_DW, 0, 0, 0, 0);
 	exits();
@@ -203,11 +182,7 @@ int main(void)
 	put(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_current_task_under_cgroup);
 	exits();
 	load("under a cgroup of an array");
-	put(BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0);
-	put(BPF_MOV | BPF_ALU64 | BPF_X, 2, 10, 0, 0);
-	put(BPF_ADD | BPF_ALU64 | BPF_K, 2, 0, 0, -4);
-	pointer(1, fd);
-	put(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem);
+	lookup(fd);
 	put(BPF_MOV | BPF_ALU64 | BPF_K, 0, 0, 0, 0);
 	exits();
 	load("look a cgroup up");
