@@ -56,11 +56,10 @@ func outputAs(t *testing.T, role string, args ...string) (string, *os.ProcessSta
 	return string(out), cmd.ProcessState
 }
 
-// TestPage: mount --http prints where its page is, which shows the mounted machine and ends with it.
-func TestPage(t *testing.T) {
-	needFuse(t)
-	dir := t.TempDir()
-	cmd := runProgram("mount", "--http", "127.0.0.1:0", dir)
+// startPage starts a command with a page, whose tree may be mounted at a directory, and returns what it says.
+func startPage(t *testing.T, at string, args ...string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := runProgram(args...)
 	cmd.Env = append(os.Environ(), roleVar+"="+roleReal)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -69,12 +68,27 @@ func TestPage(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = fs.Detach(dir) })
-	line, err := bufio.NewReader(stderr).ReadString('\n')
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = fs.Detach(at) })
+	return cmd, bufio.NewReader(stderr)
+}
+
+// firstPage returns the page's address and token, which the first line has.
+func firstPage(t *testing.T, said *bufio.Reader) []string {
+	t.Helper()
+	line, err := said.ReadString('\n')
 	m := pageURL.FindStringSubmatch(line)
 	if err != nil || m == nil {
 		t.Fatalf("%q, %v", line, err)
 	}
+	return m
+}
+
+// TestPage: mount --http prints where its page is, which shows the mounted machine and ends with it.
+func TestPage(t *testing.T) {
+	needFuse(t)
+	dir := t.TempDir()
+	cmd, said := startPage(t, dir, "mount", "--http", "127.0.0.1:0", dir)
+	m := firstPage(t, said)
 	client := &http.Client{Timeout: endLimit, Transport: &http.Transport{DisableKeepAlives: true}}
 	writeTree(t, filepath.Join(dir, "tracing/kprobe_events"), "p:mine vfs_read\n")
 	if status, body := fetch(t, client, m[1], "api/probes", m[2]); status != http.StatusOK || !strings.Contains(body, "kprobes/mine") {
@@ -109,18 +123,9 @@ func TestPageOfExec(t *testing.T) {
 		if keep {
 			args = slices.Insert(args, 1, "--keep="+at)
 		}
-		cmd := runProgram(args...)
-		cmd.Env = append(os.Environ(), roleVar+"="+roleReal)
-		stderr, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = fs.Detach(at) })
+		cmd, said := startPage(t, at, args...)
 		var m []string
-		for said := bufio.NewReader(stderr); m == nil; {
+		for m == nil {
 			line, err := said.ReadString('\n')
 			if err != nil {
 				t.Fatalf("%q, %v", line, err)
@@ -179,21 +184,8 @@ func TestSourceOfModule(t *testing.T) {
 		if given {
 			args = slices.Insert(args, 1, "--http-source", sources)
 		}
-		cmd := runProgram(args...)
-		cmd.Env = append(os.Environ(), roleVar+"="+roleReal)
-		stderr, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = fs.Detach(dir) })
-		line, err := bufio.NewReader(stderr).ReadString('\n')
-		m := pageURL.FindStringSubmatch(line)
-		if err != nil || m == nil {
-			t.Fatalf("%q, %v", line, err)
-		}
+		_, said := startPage(t, dir, args...)
+		m := firstPage(t, said)
 		if out, st := output(t, "insmod", "--at", dir, filepath.Join(sources, "lines.ko")); !st.Success() {
 			t.Fatal(out)
 		}

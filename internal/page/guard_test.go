@@ -251,13 +251,7 @@ func TestNeverRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const soon = 300 * time.Millisecond
-	server := serve(l, s.p, soon, soon, soon)
-	defer server.Close()
+	l := listenTo(t, s, 300*time.Millisecond)
 	addr := l.Addr().String()
 	head := "GET /api/trace HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\n"
 	before := runtime.NumGoroutine()
@@ -303,16 +297,23 @@ func TestNeverRead(t *testing.T) {
 	within(t, 30*time.Second, "all gone", func() bool { return runtime.NumGoroutine() <= before+10 })
 }
 
-// TestFlood: while a thousand connections that send nothing stay open, somebody who looks is served as
-// before, and so is somebody who comes.
-func TestFlood(t *testing.T) {
-	s := newSite(t, false)
+// listenTo serves a site until the test ends, with one patience for all that a client does.
+func listenTo(t *testing.T, s *site, patience time.Duration) net.Listener {
+	t.Helper()
 	l, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := serve(l, s.p, time.Hour, time.Hour, time.Hour)
-	defer server.Close()
+	server := serve(l, s.p, patience, patience, patience)
+	t.Cleanup(server.Close)
+	return l
+}
+
+// TestFlood: while a thousand connections that send nothing stay open, somebody who looks is served as
+// before, and so is somebody who comes.
+func TestFlood(t *testing.T) {
+	s := newSite(t, false)
+	l := listenTo(t, s, time.Hour)
 	old := openStream(t, "http://"+l.Addr().String()+"/api/live?topic=trace")
 	for i, text := range []string{"", "GET /api/trace HTTP/1.1\r\nHost: localhost\r\n"} {
 		dialAll(t, l.Addr().String(), text, 1000)
@@ -340,12 +341,7 @@ func TestFlood(t *testing.T) {
 // TestIdleConns: connections of those who know the token and ask for nothing keep nobody out.
 func TestIdleConns(t *testing.T) {
 	s := newSite(t, false)
-	l, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := serve(l, s.p, time.Hour, time.Hour, time.Hour)
-	defer server.Close()
+	l := listenTo(t, s, time.Hour)
 	old := openStream(t, "http://"+l.Addr().String()+"/api/live?topic=trace")
 	for i := range mostConns + 20 {
 		c, err := net.Dial("tcp", l.Addr().String())
