@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -317,6 +318,26 @@ func TestCallerKilled(t *testing.T) {
 	d.works()
 	within(t, endLimit, "open files are closed", func() bool { return d.state().Open <= before.Open })
 	flat(t, before, d.state())
+}
+
+// TestStatAfterOthers: a thread that has not made a call for so long that its buffers went to
+// others can still ask for a directory's attributes.
+func TestStatAfterOthers(t *testing.T) {
+	d := start(t, t.TempDir())
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if _, err := os.ReadFile(d.path("kprobes/enabled")); err != nil {
+		t.Fatal(err)
+	}
+	for range 60 {
+		if out, err := exec.Command("cat", d.path("kprobes/enabled")).CombinedOutput(); err != nil {
+			t.Fatalf("cat: %v, %s", err, out)
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // buffers are freed beside the calls
+	if _, err := os.Stat(d.path("tracing/events")); err != nil {
+		t.Error(err)
+	}
 }
 
 // restore restores the tree's state after boot.
