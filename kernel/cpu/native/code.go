@@ -1,5 +1,6 @@
 // Package native translates guest code to instructions of the host, and executes them.
-// It is given the instructions of a block (translate.go) and makes code that works on a
+// It is given the instructions of a block (translate.go; forms.go says how each of them is
+// translated, a file for each family does it) and makes code that works on a
 // core.CPU; where that must be left (for what is not translated, a page that is not in the
 // TLB, a fault, the end of the budget), the Exit says at which instruction, and the caller
 // has it executed. It knows no interpreter.

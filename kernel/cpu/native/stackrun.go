@@ -134,7 +134,7 @@ func (t *translator) findRuns() {
 // run translates the run that begins with instruction i.
 func (t *translator) run(i int, r stackRun) {
 	t.save()
-	t.Op(8, 0x8d, emit.AX, emit.M(hostReg[4], r.lo))
+	t.Lea(8, emit.AX, emit.M(hostReg[4], r.lo))
 	t.check(i, uint64(r.hi-r.lo), r.writes)
 	at := -r.lo       // of the stack pointer, from AX
 	moved := int32(0) // how far it is from where the register says
@@ -183,10 +183,9 @@ func (t *translator) access(o *decode.Inst, m emit.Arg) {
 	case o.Code == decode.PUSHF:
 		t.storeFlags(m)
 	case o.Code == decode.PUSH && o.Form&decode.SrcImm != 0, o.Code == decode.MOV && o.Form&decode.DstMem != 0 && o.Form&decode.SrcImm != 0:
-		t.Op(o.W, 0xc7, 0, m)
-		t.Imm32(uint32(o.Imm))
+		t.MovMI(o.W, m, o.Imm)
 	case o.Code == decode.PUSH, o.Form&decode.DstMem != 0:
-		t.Op(o.W, 0x89, t.in(o.B, emit.DX), m)
+		t.MovMR(o.W, m, t.in(o.B, emit.DX))
 	default:
 		t.load(o.A, o.W, m)
 	}
