@@ -197,9 +197,10 @@ func (t *Tracer) Forked(parent, child int32) {
 }
 
 // Exited is event_filter_pid_sched_process_exit: with the option event-fork, a task
-// that has ended is removed from the lists. The task must not run any more, as Linux
+// that has ended is removed from the lists. What programs keep of the task is freed. The task must not run any more, as Linux
 // calls this when it frees the task.
 func (t *Tracer) Exited(pid int32) {
+	t.bpf.TaskExited(pid)
 	t.followFork(func(list pidList) bool {
 		_, ok := list[pid]
 		delete(list, pid)

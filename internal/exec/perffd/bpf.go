@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -125,10 +126,10 @@ func memoryOf(object any) *anoninode.Memory {
 }
 
 // mapped returns what to map where the descriptor itself cannot be mapped. It fails with ENODEV for what has no memory, and
-// as bpf_map_mmap for a mapping that may not be written.
-func (f *bpfFile) mapped(directly, writable bool) (*os.File, error) {
-	if m, ok := f.object.(*bpf.Map); ok && writable {
-		if err := m.MayWrite(); err != nil {
+// as bpf_map_mmap for a mapping that may not be.
+func (f *bpfFile) mapped(directly bool, size, offset uint64, writable bool) (*os.File, error) {
+	if m, ok := f.object.(*bpf.Map); ok {
+		if err := m.MayMap(size, offset, writable); err != nil {
 			return nil, err
 		}
 	}
@@ -215,6 +216,24 @@ func (c *bpfCaller) ObjectOf(pid, fd int) (any, error) {
 		return nil, fmt.Errorf("task %d: %w", pid, syscall.ENOENT)
 	}
 	return c.find(pid, fd), nil
+}
+
+// TaskOf implements bpf.Caller: pidfd_get_pid.
+func (c *bpfCaller) TaskOf(fd int) (int32, error) {
+	if fd < 0 {
+		return 0, syscall.EBADF
+	}
+	text, _ := proc.Read(c.pid, "fdinfo/"+strconv.Itoa(fd))
+	_, rest, is := strings.Cut("\n"+text, "\nPid:")
+	value, _, _ := strings.Cut(rest, "\n")
+	if !is {
+		return 0, fmt.Errorf("descriptor %d is not of a task: %w", fd, syscall.EBADF)
+	}
+	tid, err := strconv.ParseInt(strings.TrimSpace(value), 10, 32)
+	if err != nil || tid <= 0 || !exists(proc.Path(int(tid), "")) {
+		return 0, fmt.Errorf("the task of descriptor %d has ended: %w", fd, syscall.ENOENT)
+	}
+	return int32(tid), nil
 }
 
 // find returns what a descriptor of a process refers to, or nil.
@@ -333,9 +352,12 @@ func (f *bpfFile) Poll() (ready uint32, changed <-chan struct{}) {
 	if !ok {
 		return unix.POLLERR, nil
 	}
-	in, changed := m.Poll()
+	in, out, changed := m.Poll()
 	if in {
 		ready = unix.POLLIN
+	}
+	if out {
+		ready |= unix.POLLOUT
 	}
 	return ready, changed
 }

@@ -309,7 +309,7 @@ func exists(path string) bool {
 func (d *Descriptors) Map(pid, fd int, size, offset uint64, writable bool) (memory *os.File, err error) {
 	if fs := d.bpf.present(); fs != nil {
 		if f, ok := fs.Find(pid, fd).(*bpfFile); ok {
-			return f.mapped(fs.Mappable(), writable)
+			return f.mapped(fs.Mappable(), size, offset, writable)
 		}
 	}
 	fs := d.perf.present()

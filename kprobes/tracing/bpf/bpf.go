@@ -12,6 +12,7 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -285,6 +286,7 @@ type BTF struct {
 	name   string
 	kernel bool
 	data   []byte
+	types  *btfCheck // nil for the kernel's own
 	refs   int
 }
 
@@ -296,26 +298,58 @@ func (m *Map) Memory() perf.Memory {
 	return m.ring.memory
 }
 
-// MayWrite returns the error of a mapping through which user space would write the map: EPERM if it is frozen, EACCES if
-// programs only read it.
-func (m *Map) MayWrite() error {
+// MayMap returns the error of a mapping of user space: bpf_map_mmap. One through which it would write the map is EPERM if the
+// map is frozen, and EACCES if programs only read it. One of what is behind the map's memory is EINVAL.
+func (m *Map) MayMap(size, offset uint64, writable bool) error {
 	switch {
-	case m.frozen.Load():
+	case writable && m.frozen.Load():
 		return fmt.Errorf("a frozen map: %w", syscall.EPERM)
-	case m.flags&flagProgRead != 0:
+	case writable && m.flags&flagProgRead != 0:
 		return fmt.Errorf("a map that programs only read: %w", syscall.EACCES)
+	case m.ring == nil && m.memory == nil:
+		return nil
+	}
+	all := uint64(m.stride * m.entries)
+	if m.ring != nil {
+		if writable && !m.ring.mayWrite(size, offset) {
+			return fmt.Errorf("what is not user space's to write in a ring buffer: %w", syscall.EPERM)
+		}
+		all = uint64(ringData + 2*m.ring.size)
+	}
+	if all = pageAlign(all); offset > all || pageAlign(size) > all-offset {
+		return fmt.Errorf("more than the map has: %w", syscall.EINVAL)
 	}
 	return nil
 }
 
-// Poll reports whether a ring buffer has a record that was not read, and returns a channel that is closed
-// when there may be one; other maps are never ready.
-func (m *Map) Poll() (in bool, changed <-chan struct{}) {
+// pageAlign returns how many bytes the pages have that n bytes take; n is at most 1<<62.
+func pageAlign(n uint64) uint64 { return (min(n, 1<<62) + pageSize - 1) &^ (pageSize - 1) }
+
+// Poll reports whether a ring buffer has a record that was not read, or room for one that user space writes, and returns a
+// channel that is closed when that may have changed; other maps are never ready.
+func (m *Map) Poll() (in, out bool, changed <-chan struct{}) {
 	if m.ring == nil {
-		return false, nil
+		return false, false, nil
 	}
 	return m.ring.poll()
 }
+
+// TaskExited frees what maps keep of a task: bpf_task_storage_free.
+func (s *System) TaskExited(tid int32) {
+	s.objects.Lock()
+	defer s.objects.Unlock()
+	for _, m := range s.maps.all {
+		if m.kind != mapTaskStorage {
+			continue
+		}
+		s.mem.Lock()
+		_ = m.delete(taskKey(tid)) // most have nothing
+		s.mem.Unlock()
+	}
+}
+
+// taskKey is under what a map has the storage of a task.
+func taskKey(tid int32) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(uint32(tid))) }
 
 // pointer returns what programs see as the map itself.
 func (m *Map) pointer() uint64 { return objBase + uint64(m.index)<<objShift }
@@ -365,14 +399,7 @@ func (s *System) unref(object any) (ends []func()) {
 		s.byIndex[o.index] = nil
 		held := o.held
 		o.held = nil
-		if o.ring != nil {
-			o.ring.memory.Close()
-			o.ring.b = nil
-		}
-		if o.memory != nil {
-			o.memory.Close()
-			o.chunks = nil
-		}
+		o.discard()
 		s.mem.Unlock()
 		for _, h := range held {
 			ends = append(ends, s.unref(h)...)

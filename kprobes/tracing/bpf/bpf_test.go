@@ -56,6 +56,17 @@ func (c *fakeCaller) ObjectOf(pid, fd int) (any, error) {
 	return c.Object(fd), nil
 }
 
+// TaskOf implements Caller: descriptor 100 is of task 11, 101 of one that has ended.
+func (c *fakeCaller) TaskOf(fd int) (int32, error) {
+	switch fd {
+	case 100:
+		return 11, nil
+	case 101:
+		return 0, syscall.ENOENT
+	}
+	return 0, syscall.EBADF
+}
+
 // Access implements Caller.
 func (c *fakeCaller) Access(fd int) uint32 { return c.access[fd] }
 
@@ -450,6 +461,9 @@ func FuzzCall(f *testing.F) {
 		c.newMap(t, s, mapArray, 4, 32, 8, 0)
 		c.newMap(t, s, mapRingbuf, 0, 0, 4096, 0)
 		c.newMap(t, s, mapStackTrace, 4, 128, 64, 0)
+		c.newMap(t, s, mapBloomFilter, 0, 8, 64, 0)
+		c.newTyped(t, s, mapSpec{kind: mapTaskStorage, key: 4, value: 8, flags: flagNoPrealloc})
+		c.newMap(t, s, mapUserRingbuf, 0, 0, 4096, 0)
 		if len(prog) > 400*insnSize {
 			return
 		}
@@ -477,6 +491,8 @@ func FuzzCommand(f *testing.F) {
 		c.newMap(t, s, mapHash, 4, 8, 8, 0)
 		c.newMap(t, s, mapArray, 4, 8, 8, flagMmapable)
 		c.newMap(t, s, mapQueue, 0, 8, 8, 0)
+		c.newMap(t, s, mapBloomFilter, 0, 8, 64, 0)
+		c.newTyped(t, s, mapSpec{kind: mapTaskStorage, key: 4, value: 8, flags: flagNoPrealloc})
 		if p, _, err := c.load(s, ProgSocketFilter, "GPL", code(movK(0, 0), exit)); err == nil {
 			c.objects = append(c.objects, p)
 		}

@@ -35,7 +35,8 @@ func (s *System) btfLoad(c Caller, a *attr) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("BTF: %w", err)
 	}
-	t := &BTF{sys: s, data: b, refs: 1}
+	check.log = nil
+	t := &BTF{sys: s, data: b, types: &check, refs: 1}
 	s.objects.Lock()
 	t.id = s.btfs.add(t)
 	s.objects.Unlock()

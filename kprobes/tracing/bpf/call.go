@@ -21,6 +21,9 @@ type Caller interface {
 	Object(fd int) any
 	// ObjectOf returns what Object does, of the descriptor of another task. It fails with ENOENT if there is no such task.
 	ObjectOf(pid, fd int) (any, error)
+	// TaskOf returns the thread that a descriptor of pidfd_open(2) refers to. It fails with EBADF for another descriptor, and
+	// with ENOENT if the thread has ended.
+	TaskOf(fd int) (tid int32, err error)
 	// Access returns the flags with which a descriptor of a map was opened: that it is for reading, or for writing, only.
 	Access(fd int) uint32
 	// Pin makes the file that the call names be one of an object, to which it gets a reference.
@@ -207,6 +210,9 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 		kind: MapType(a.u32(0)), key: int(a.u32(4)), value: int(a.u32(8)), entries: int(a.u32(12)), flags: a.u32(16),
 		name: name, extra: a.u64(64), btfKey: a.u32(52), btfValue: a.u32(56),
 	}
+	if m.btfKey != 0 && m.btfValue == 0 {
+		return Result{}, fmt.Errorf("a type of the key and none of the value: %w", syscall.EINVAL)
+	}
 	if m.key > 1<<30 || m.value > 1<<30 || m.entries > 1<<31 {
 		return Result{}, syscall.E2BIG
 	}
@@ -229,7 +235,10 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 	if m.btfValue != 0 || m.btfKey != 0 {
 		var ok bool
 		if btf, ok = c.Object(a.fd(48)).(*BTF); !ok {
-			return Result{}, syscall.EBADF
+			return Result{}, badObject(c.Object(a.fd(48)))
+		}
+		if btf.kernel {
+			return Result{}, syscall.EACCES
 		}
 		m.btfID = btf.id
 	}
@@ -238,7 +247,12 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 		return Result{}, err
 	}
 	made.inner, made.btf = inner, btf
+	if err := made.checkTypes(); err != nil {
+		made.discard()
+		return Result{}, err
+	}
 	if err := s.addMap(made); err != nil {
+		made.discard()
 		return Result{}, err
 	}
 	return Result{Object: made}, nil
@@ -276,10 +290,23 @@ func element(c Caller, a *attr, fd int) (m *Map, key []byte, err error) {
 	return m, key, err
 }
 
+// keyOf returns under what the map has the element that user space means with a key. In the storage of tasks that is a
+// descriptor of a task.
+func (m *Map) keyOf(c Caller, key []byte) ([]byte, error) {
+	if m.kind != mapTaskStorage {
+		return key, nil
+	}
+	tid, err := c.TaskOf(int(int32(binary.LittleEndian.Uint32(key))))
+	if err != nil {
+		return nil, fmt.Errorf("the storage of a task: %w", err)
+	}
+	return taskKey(tid), nil
+}
+
 // lookup returns the value of a key as user space sees it. The caller holds mem.
 func (m *Map) lookup(key []byte) ([]byte, error) {
 	switch m.kind {
-	case mapPerfEventArray, mapRingbuf, mapCgroupArray:
+	case mapPerfEventArray, mapRingbuf, mapUserRingbuf, mapCgroupArray:
 		return nil, errNotSupported
 	case mapQueue, mapStack:
 		return m.pop(true)
@@ -314,6 +341,12 @@ func (s *System) mapLookup(c Caller, a *attr) (Result, error) {
 	case a.u64(24)&updateLock != 0:
 		return Result{}, syscall.EINVAL
 	}
+	if m.bloom != nil {
+		return Result{}, s.peekBloom(c, m, a.u64(16))
+	}
+	if key, err = m.keyOf(c, key); err != nil {
+		return Result{}, err
+	}
 	s.mem.Lock()
 	defer s.mem.Unlock()
 	value, err := m.lookup(key)
@@ -322,6 +355,20 @@ func (s *System) mapLookup(c Caller, a *attr) (Result, error) {
 	}
 	c.Write(a.u64(16), value)
 	return Result{}, nil
+}
+
+// peekBloom looks the value in a bloom filter up that user space has at an address.
+func (s *System) peekBloom(c Caller, m *Map, at uint64) error {
+	value, err := read(c, at, m.value)
+	if err != nil {
+		return err
+	}
+	s.mem.Lock()
+	defer s.mem.Unlock()
+	if !m.bloom.has(value) {
+		return syscall.ENOENT
+	}
+	return nil
 }
 
 // mapLookupAndDelete works on hash tables, queues and stacks.
@@ -370,6 +417,9 @@ func (s *System) mapUpdate(c Caller, a *attr) (Result, error) {
 	}
 	value, err := read(c, a.u64(16), m.userValue())
 	if err != nil {
+		return Result{}, err
+	}
+	if key, err = m.keyOf(c, key); err != nil {
 		return Result{}, err
 	}
 	return Result{}, s.store(c, m, key, value, a.u64(24))
@@ -451,6 +501,9 @@ func (s *System) mapDelete(c Caller, a *attr) (Result, error) {
 	case m.access(c, a.fd(0))&flagReadOnly != 0 || m.frozen.Load():
 		return Result{}, syscall.EPERM
 	}
+	if key, err = m.keyOf(c, key); err != nil {
+		return Result{}, err
+	}
 	return Result{}, s.drop(m, key)
 }
 
@@ -487,6 +540,9 @@ func (s *System) mapNextKey(c Caller, a *attr) (Result, error) {
 	}
 	var key []byte
 	if a.u64(8) != 0 {
+		if m.key == 0 {
+			return Result{}, syscall.EINVAL
+		}
 		if key, err = read(c, a.u64(8), m.key); err != nil {
 			return Result{}, err
 		}

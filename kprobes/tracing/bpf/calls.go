@@ -52,7 +52,7 @@ func (v *verifier) call(s *state, i insn, at int) error {
 	if err := v.mapAllows(i, h, m); err != nil {
 		return err
 	}
-	size := regs[2] // of a record
+	size, third := regs[2], regs[3] // of a record, of memory
 	if record.ref != 0 {
 		s.release(record.ref)
 	}
@@ -76,6 +76,8 @@ func (v *verifier) call(s *state, i insn, at int) error {
 		id := v.newID()
 		regs[r0] = value{typ: regRecordOrNull, size: int32(size.umax), id: id, ref: id}
 		s.refs = append(s.refs, reference{id: id, insn: at})
+	case retMemOrNull:
+		regs[r0] = value{typ: regMemOrNull, size: int32(third.bits), id: v.newID()}
 	case retTask:
 		regs[r0] = value{typ: regStruct}
 		if task := v.prog.sys.types.structure("task_struct"); task != nil {
@@ -86,7 +88,10 @@ func (v *verifier) call(s *state, i insn, at int) error {
 		return nil
 	}
 	args := []value{unknown(), shown}
-	if i.imm == helperForEachElem {
+	switch i.imm {
+	case helperRingDrain:
+		args[0] = value{typ: regDynptr}
+	case helperForEachElem:
 		args = []value{key, {typ: regKey, m: m}, {typ: regMapValue, m: m}, shown}
 	}
 	return v.enter(s, at, callback, true, args)
@@ -207,12 +212,20 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 		if p.off != 0 || !p.isConst() {
 			return v.refuse(syscall.EINVAL, "R%d must have zero offset when passed to release func or trusted arg to kfunc", r)
 		}
-	case argKey, argValue, argUninitValue:
+	case argTask:
+		return v.taskArgument(p, r)
+	case argDynptr:
+		return v.dynptrArgument(p, r)
+	case argKey, argValue, argUninitValue, argValueOrNull:
+		if null && want == argValueOrNull {
+			return nil
+		}
 		if p.typ != regStack && p.typ != regMapValue && p.typ != regKey {
 			return wrong("fp, pkt, pkt_meta, map_key, map_value")
 		}
 		if want != argKey {
-			return v.memory(s, r, (*m).value, want == argUninitValue, want)
+			written := want == argUninitValue && (*m).kind != mapBloomFilter // a bloom filter is asked for the value
+			return v.memory(s, r, (*m).value, written, want)
 		}
 		return v.memory(s, r, (*m).key, false, want)
 	case argConstString:
@@ -236,7 +249,7 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 		return v.memory(s, r, 8, true, want)
 	case argSize, argSizeOrZero:
 		return v.sized(s, h, r, want)
-	case argConstantSize:
+	case argConstantSize, argConstSizeOrZero:
 		if p.typ != regScalar || !p.isConst() {
 			return v.refuse(syscall.EACCES, "R%d is not a known constant'", r)
 		}
@@ -245,9 +258,39 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 	return nil
 }
 
+// taskArgument checks a pointer to a struct task_struct.
+func (v *verifier) taskArgument(p value, r uint8) error {
+	const want = "task_struct"
+	switch {
+	case p.typ != regStruct:
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], regNames[regStruct])
+	case p.to != nil && (p.to.TypeName() != want || p.off != 0 || !p.isConst() || p.bits != 0):
+		return v.refuse(syscall.EACCES, "R%d is of type %s but %s is expected", r, p.to.TypeName(), want)
+	}
+	return nil
+}
+
+// dynptrArgument checks a dynptr. Programs have only those that helpers show to callbacks.
+func (v *verifier) dynptrArgument(p value, r uint8) error {
+	name := regNames[regDynptr]
+	switch {
+	case p.typ == regStack:
+		return v.refuse(syscall.EINVAL, "Expected an initialized dynptr as arg #%d", r)
+	case p.typ != regDynptr:
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s, %s", r, regNames[p.typ], regNames[regStack], name)
+	case p.off < 0:
+		return v.refuse(syscall.EACCES, "negative offset %s ptr R%d off=%d disallowed", name, r, p.off)
+	case p.off != 0:
+		return v.refuse(syscall.EACCES, "dereference of modified %s ptr R%d off=%d disallowed", name, r, p.off)
+	case !p.isConst() || p.bits != 0:
+		return v.refuse(syscall.EACCES, "variable %s access var_off=(0x%x; 0x%x) disallowed", name, p.bits, p.mask)
+	}
+	return nil
+}
+
 // isMemory reports whether a register points to memory whose size is known.
 func (v *value) isMemory() bool {
-	return v.typ == regStack || v.typ == regMapValue || v.typ == regRecord || v.typ == regKey
+	return v.typ == regStack || v.typ == regMapValue || v.typ == regRecord || v.typ == regKey || v.typ == regMem
 }
 
 // sized is check_mem_size_reg: the register before it points to so many bytes.
@@ -306,11 +349,11 @@ func (v *verifier) memory(s *state, r uint8, size int, written bool, want argTyp
 	case hi+int64(size) > 0:
 		return v.refuse(syscall.EINVAL, "invalid indirect access to stack R%d off=%d size=%d", r, lo, size)
 	}
+	if !written {
+		return nil // what was not written may be read, too
+	}
 	f.grow(lo)
 	for off := int(lo); off < int(hi)+size; off++ {
-		if !written {
-			break // what was not written may be read, too
-		}
 		n, b := at(off)
 		sl := &f.stack[n]
 		if p.isConst() {
@@ -329,7 +372,8 @@ func (v *verifier) mapAllows(i insn, h *helper, m *Map) error {
 	}
 	needs := map[int32][]MapType{
 		helperTailCall: {mapProgArray}, 25: {mapPerfEventArray}, 27: {mapStackTrace}, helperUnderCgroup: {mapCgroupArray},
-		87: {mapQueue, mapStack}, 88: {mapQueue, mapStack}, 89: {mapQueue, mapStack},
+		87: {mapQueue, mapStack, mapBloomFilter}, 88: {mapQueue, mapStack}, 89: {mapQueue, mapStack, mapBloomFilter},
+		156: {mapTaskStorage}, 157: {mapTaskStorage}, helperRingDrain: {mapUserRingbuf},
 		130: {mapRingbuf}, 131: {mapRingbuf}, 134: {mapRingbuf},
 	}
 	ok := true
@@ -337,7 +381,7 @@ func (v *verifier) mapAllows(i insn, h *helper, m *Map) error {
 		ok = slices.Contains(kinds, m.kind)
 	} else {
 		switch m.kind {
-		case mapProgArray, mapPerfEventArray, mapRingbuf, mapQueue, mapStack, mapCgroupArray:
+		case mapProgArray, mapPerfEventArray, mapRingbuf, mapUserRingbuf, mapQueue, mapStack, mapBloomFilter, mapTaskStorage, mapCgroupArray:
 			ok = false
 		case mapStackTrace:
 			ok = i.imm == 3 || i.imm == 1

@@ -34,6 +34,10 @@ const (
 	argRecord       // a record of a ring buffer, which the helper takes back
 	argUninitLong   // memory for 8 bytes, which the helper writes
 	argConstantSize // a constant number of bytes
+	argConstSizeOrZero
+	argValueOrNull // memory with a value of the map, or NULL
+	argTask        // a struct task_struct
+	argDynptr      // a dynptr
 )
 
 // retType says what a helper returns.
@@ -44,7 +48,8 @@ const (
 	retVoid
 	retMapValueOrNull
 	retRecordOrNull
-	retTask // a struct task_struct, whose fields may be read
+	retMemOrNull // as many bytes of a dynptr as the third argument says
+	retTask      // a struct task_struct, whose fields may be read
 )
 
 // helper is struct bpf_func_proto: a function that programs may call.
@@ -67,6 +72,8 @@ const (
 	helperFuncArg      = 183
 	helperFuncRet      = 184
 	helperFuncArgCnt   = 185
+	helperMapPeek      = 89
+	helperRingDrain    = 209
 )
 
 // helpers has the functions that tracing programs may call, by number (enum bpf_func_id).
@@ -116,6 +123,8 @@ func helperTable() map[int32]*helper {
 		133: {"bpf_ringbuf_discard", (*run).ringDiscard, retVoid, [5]argType{argRecord, any_}, false},
 		134: {"bpf_ringbuf_query", (*run).ringQuery, retInteger, [5]argType{argMap, any_}, false},
 		158: {"bpf_get_current_task_btf", func(r *run, _ *[5]uint64) uint64 { return r.hit.Trap.Task }, retTask, [5]argType{}, true},
+		156: {"bpf_task_storage_get", (*run).storageGet, retMapValueOrNull, [5]argType{argMap, argTask, argValueOrNull, any_}, false},
+		157: {"bpf_task_storage_delete", (*run).storageDelete, retInteger, [5]argType{argMap, argTask}, false},
 		160: {"bpf_ktime_get_coarse_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
 		164: {"bpf_for_each_map_elem", (*run).forEach, retInteger, [5]argType{argMap, argFunc, argStackOrNull, any_}, false},
 		165: {"bpf_snprintf", (*run).snprintf, retInteger, [5]argType{argMemOrNull, argSizeOrZero, argConstString, argMemOrNull, argSizeOrZero}, true},
@@ -128,6 +137,10 @@ func helperTable() map[int32]*helper {
 		184: {"bpf_get_func_ret", (*run).funcRet, retInteger, [5]argType{argCtx, argUninitLong}, false},
 		176: {"bpf_get_branch_snapshot", (*run).branchSnapshot, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
 		185: {"bpf_get_func_arg_cnt", func(r *run, _ *[5]uint64) uint64 { return uint64(len(r.prog.target.args)) }, retInteger, [5]argType{argCtx}, false},
+		201: {"bpf_dynptr_read", (*run).dynptrRead, retInteger, [5]argType{argUninitMem, argSizeOrZero, argDynptr, any_, any_}, false},
+		202: {"bpf_dynptr_write", (*run).dynptrWrite, retInteger, [5]argType{argDynptr, any_, argMem, argSizeOrZero, any_}, false},
+		203: {"bpf_dynptr_data", (*run).dynptrData, retMemOrNull, [5]argType{argDynptr, any_, argConstSizeOrZero}, false},
+		209: {"bpf_user_ringbuf_drain", (*run).ringDrain, retInteger, [5]argType{argMap, argFunc, argStackOrNull, any_}, false},
 		208: {"bpf_ktime_get_tai_ns", clock(clockTAI), retInteger, [5]argType{none}, false},
 	}
 }
@@ -296,7 +309,7 @@ func (r *run) mapDelete(a *[numArgs]uint64) uint64 {
 
 func (r *run) mapPush(a *[numArgs]uint64) uint64 {
 	m := r.mapAt(a[0])
-	if m == nil || m.kind != mapQueue && m.kind != mapStack {
+	if m == nil || m.kind != mapQueue && m.kind != mapStack && m.kind != mapBloomFilter {
 		return errno(syscall.EINVAL)
 	}
 	value := r.fetch(a[1], m.value)
@@ -311,12 +324,17 @@ func (r *run) mapPeek(a *[numArgs]uint64) uint64 { return r.popped(a, true) }
 
 func (r *run) popped(a *[numArgs]uint64, peek bool) uint64 {
 	m := r.mapAt(a[0])
-	if m == nil || m.kind != mapQueue && m.kind != mapStack {
+	if m == nil || m.kind != mapQueue && m.kind != mapStack && m.kind != mapBloomFilter {
 		return errno(syscall.EINVAL)
 	}
 	to := r.fetch(a[1], m.value)
-	if to == nil {
+	switch {
+	case to == nil:
 		return 0
+	case m.bloom != nil && m.bloom.has(to):
+		return 0
+	case m.bloom != nil:
+		return errno(syscall.ENOENT)
 	}
 	value, err := m.pop(peek)
 	clear(to)

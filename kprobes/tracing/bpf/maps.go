@@ -30,6 +30,9 @@ const (
 	mapQueue          MapType = 22
 	mapStack          MapType = 23
 	mapRingbuf        MapType = 27
+	mapTaskStorage    MapType = 29
+	mapBloomFilter    MapType = 30
+	mapUserRingbuf    MapType = 31
 )
 
 // Flags of maps (map_flags).
@@ -40,6 +43,7 @@ const (
 	flagReadOnly    = 1 << 3 // for programs of user space
 	flagWriteOnly   = 1 << 4
 	flagZeroSeed    = 1 << 6
+	flagClone       = 1 << 9
 	flagProgRead    = 1 << 7
 	flagProgWrite   = 1 << 8
 	flagMmapable    = 1 << 10
@@ -54,10 +58,11 @@ const (
 	updateLock    = 4
 )
 
-// maxMapBytes bounds the values of one map, and maxMaps the number of maps.
+// maxMapBytes bounds the values of one map, maxMaps the number of maps, and maxTasks the tasks with storage of one map.
 const (
 	maxMapBytes = 512 << 20
 	maxMaps     = 4096
+	maxTasks    = 8192
 )
 
 // mapSpec is what BPF_MAP_CREATE says of a map.
@@ -87,6 +92,7 @@ type Map struct {
 	refs   int // descriptors, programs, pins and elements of other maps
 	frozen atomic.Bool
 
+	room   int // elements at most
 	cpus   int // slots of an element
 	stride int // bytes of a slot
 	chunks [][]byte
@@ -102,11 +108,13 @@ type Map struct {
 	tick  uint64 // LRU: counts uses, which old has of each element
 	order []int  // queue and stack: elements, oldest first
 
-	btf    *BTF     // its types, or nil
-	inner  *mapSpec // maps of maps: what each element is like
-	held   []any    // prog array, perf event array, maps of maps: by element: *Prog, PerfOutput, *Map
-	ring   *ringbuf
-	memory perf.Memory // of a map that user space can map
+	btf      *BTF     // its types, or nil
+	bloom    *bloom   // of a bloom filter
+	draining bool     // the ring buffer of user space: a program reads its records
+	inner    *mapSpec // maps of maps: what each element is like
+	held     []any    // prog array, perf event array, maps of maps: by element: *Prog, PerfOutput, *Map
+	ring     *ringbuf
+	memory   perf.Memory // of a map that user space can map
 }
 
 // perCPU reports whether each CPU has a value of its own.
@@ -122,6 +130,9 @@ func (k MapType) hash() bool {
 	}
 	return false
 }
+
+// ring reports whether the map is a ring buffer, which programs, or user space, write.
+func (k MapType) ring() bool { return k == mapRingbuf || k == mapUserRingbuf }
 
 func (k MapType) lru() bool { return k == mapLRUHash || k == mapLRUPerCPUHash }
 
@@ -165,6 +176,9 @@ var allowedFlags = map[MapType]uint32{
 	mapQueue:          flagNUMANode | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
 	mapStack:          flagNUMANode | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
 	mapRingbuf:        flagNUMANode,
+	mapUserRingbuf:    flagNUMANode,
+	mapTaskStorage:    flagNoPrealloc | flagClone,
+	mapBloomFilter:    flagNUMANode | flagZeroSeed | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
 }
 
 // check is the map_alloc_check of each type. It fails with EINVAL for what no such map can be, and
@@ -174,20 +188,25 @@ func (m *mapSpec) check() error {
 		maxKmalloc = 4 << 20  // KMALLOC_MAX_SIZE
 		maxPerCPU  = 32 << 10 // PCPU_MIN_UNIT_SIZE
 		maxFrames  = 127      // kernel.perf_event_max_stack
+		maxStorage = 0xffa0   // BPF_LOCAL_STORAGE_MAX_VALUE_SIZE
+		functions  = 15       // of a bloom filter, in map_extra
 	)
 	allowed, known := allowedFlags[m.kind]
 	bad, big := false, false
 	switch {
 	case !known:
 		return fmt.Errorf("map type %d: %w", m.kind, syscall.EINVAL)
-	case m.flags&^allowed != 0, m.extra != 0,
+	case m.flags&^allowed != 0, m.extra != 0 && (m.kind != mapBloomFilter || m.extra > functions),
 		m.flags&flagReadOnly != 0 && m.flags&flagWriteOnly != 0,
 		m.flags&flagProgRead != 0 && m.flags&flagProgWrite != 0:
 		return fmt.Errorf("map flags %#x: %w", m.flags, syscall.EINVAL)
-	case m.kind == mapRingbuf:
+	case m.kind.ring():
 		bad = m.key != 0 || m.value != 0 || m.entries == 0 || m.entries&(m.entries-1) != 0 || m.entries%pageSize != 0
 		big = m.entries > maxMapBytes
-	case m.kind == mapQueue || m.kind == mapStack:
+	case m.kind == mapTaskStorage:
+		bad = m.key != 4 || m.value == 0 || m.entries != 0 || m.flags&flagNoPrealloc == 0 || m.btfKey == 0 || m.btfValue == 0
+		big = m.value > maxStorage
+	case m.kind == mapQueue || m.kind == mapStack || m.kind == mapBloomFilter:
 		bad = m.key != 0 || m.value == 0 || m.entries == 0
 		big = m.value > maxKmalloc
 	case m.kind == mapLPMTrie:
@@ -213,7 +232,7 @@ func (m *mapSpec) check() error {
 
 // newMap makes a map of a checked spec. It fails with ENOMEM above the memory budget.
 func (s *System) newMap(spec mapSpec) (*Map, error) {
-	m := &Map{mapSpec: spec, sys: s, cpus: 1, refs: 1, stride: (spec.value + 7) &^ 7}
+	m := &Map{mapSpec: spec, sys: s, cpus: 1, refs: 1, stride: (spec.value + 7) &^ 7, room: spec.entries}
 	if spec.kind.perCPU() {
 		m.cpus = s.conf.CPUs
 	}
@@ -224,8 +243,13 @@ func (s *System) newMap(spec mapSpec) (*Map, error) {
 	if spec.kind.hash() || spec.kind == mapLPMTrie {
 		total += int64(spec.key+64) * int64(m.entries)
 	}
-	if spec.kind == mapRingbuf {
+	switch {
+	case spec.kind.ring():
 		total = int64(m.entries)
+	case spec.kind == mapBloomFilter:
+		total = bloomBits(spec.entries, spec.extra) / 8
+	case spec.kind == mapTaskStorage:
+		m.room = maxTasks // memory is asked for as tasks get their values
 	}
 	if total > maxMapBytes {
 		return nil, fmt.Errorf("a map of %d bytes: %w", total, syscall.ENOMEM)
@@ -234,8 +258,10 @@ func (s *System) newMap(spec mapSpec) (*Map, error) {
 		return nil, err
 	}
 	switch {
-	case spec.kind == mapRingbuf:
-		ring, err := newRingbuf(s, spec.entries)
+	case spec.kind == mapBloomFilter:
+		m.bloom = newBloom(spec.entries, spec.extra)
+	case spec.kind.ring():
+		ring, err := newRingbuf(s, spec.entries, spec.kind == mapUserRingbuf)
 		if err != nil {
 			return nil, err
 		}
@@ -256,6 +282,18 @@ func (s *System) newMap(spec mapSpec) (*Map, error) {
 		m.chunk = max(1, 1<<16/m.stride)
 	}
 	return m, nil
+}
+
+// discard gives memory back that user space can map.
+func (m *Map) discard() {
+	if m.ring != nil {
+		m.ring.memory.Close()
+		m.ring.b = nil
+	}
+	if m.memory != nil {
+		m.memory.Close()
+		m.chunks = nil
+	}
 }
 
 // share puts all values into memory that user space can map.
@@ -368,7 +406,10 @@ func (m *Map) insert(key []byte, flags uint64) (int, error) {
 // take returns an element that is not in use. A full LRU table gives up what was not used
 // for longest.
 func (m *Map) take() (int, error) {
-	if len(m.free) == 0 && m.next == m.entries {
+	if m.kind == mapTaskStorage && (len(m.free) == 0 && m.next == m.room || m.sys.conf.Room(m.stride) != nil) {
+		return -1, syscall.ENOMEM
+	}
+	if len(m.free) == 0 && m.next == m.room {
 		if !m.kind.lru() {
 			if m.kind == mapLPMTrie {
 				return -1, syscall.ENOSPC
@@ -417,9 +458,9 @@ func (m *Map) update(key, value []byte, flags uint64, cpu int) error {
 		return syscall.EINVAL // BPF_F_LOCK: no value has a lock
 	}
 	switch m.kind {
-	case mapQueue, mapStack:
+	case mapQueue, mapStack, mapBloomFilter:
 		return m.push(value, flags)
-	case mapRingbuf:
+	case mapRingbuf, mapUserRingbuf:
 		return errNotSupported
 	case mapStackTrace:
 		return syscall.EINVAL
@@ -458,7 +499,9 @@ func (m *Map) delete(key []byte) error {
 		return nil
 	case m.kind == mapQueue || m.kind == mapStack || m.kind.array():
 		return syscall.EINVAL
-	case m.kind == mapRingbuf:
+	case m.kind == mapBloomFilter:
+		return syscall.EOPNOTSUPP
+	case m.kind.ring():
 		return errNotSupported
 	case m.kind == mapLPMTrie:
 		key = m.masked(key)
@@ -524,6 +567,10 @@ func (m *Map) after(key []byte) ([]byte, error) {
 			return nil, syscall.ENOENT
 		}
 		return binary.LittleEndian.AppendUint32(nil, next), nil
+	case m.kind == mapBloomFilter:
+		return nil, syscall.EOPNOTSUPP
+	case m.kind.ring() || m.kind == mapTaskStorage:
+		return nil, errNotSupported
 	case m.slots == nil || m.kind == mapQueue || m.kind == mapStack:
 		return nil, syscall.EINVAL
 	}
@@ -541,8 +588,15 @@ func (m *Map) after(key []byte) ([]byte, error) {
 	return nil, syscall.ENOENT
 }
 
-// push is map_push_elem of a queue or a stack. BPF_EXIST lets a full one drop its oldest.
+// push is map_push_elem of a queue, a stack or a bloom filter. BPF_EXIST lets a full one drop its oldest.
 func (m *Map) push(value []byte, flags uint64) error {
+	if m.bloom != nil {
+		if flags != updateAny {
+			return syscall.EINVAL
+		}
+		m.bloom.add(value)
+		return nil
+	}
 	if flags != updateAny && flags != updateExist {
 		return syscall.EINVAL
 	}

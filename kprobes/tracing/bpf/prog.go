@@ -71,6 +71,9 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 		p.btf = btf
 	}
 	if p.btf != nil {
+		if p.btf.kernel && (a.u32(88) != 0 || a.u32(104) != 0) {
+			return Result{}, fmt.Errorf("the kernel's own types for a program: %w", syscall.EACCES)
+		}
 		if p.funcs, err = readInfo(c, a.u32(76), a.u64(80), a.u32(88), funcInfoSize, p.entry); err != nil {
 			return Result{}, err
 		}
@@ -327,6 +330,16 @@ func readInfo(c Caller, size uint32, at uint64, count uint32, known int, may fun
 		t.records = append(t.records, b[:known]...)
 	}
 	return t, nil
+}
+
+// typeAt returns the type of the record of an instruction, or 0 if there is none.
+func (t infoTable) typeAt(insn int) uint32 {
+	for b := t.records; len(b) > 0; b = b[t.size:] {
+		if int(binary.LittleEndian.Uint32(b)) == insn {
+			return binary.LittleEndian.Uint32(b[4:])
+		}
+	}
+	return 0
 }
 
 // entry reports whether there is an instruction, which may be the first one of a function.

@@ -3,6 +3,7 @@ package bpf
 import (
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
@@ -30,19 +31,20 @@ const (
 	ringForceWakeup = 2
 )
 
-// ringbuf is a map of type BPF_MAP_TYPE_RINGBUF. What user space writes into its memory is only the
-// position up to which it has read.
+// ringbuf is a map of type BPF_MAP_TYPE_RINGBUF, of which user space writes only the position up to which it has read, or of
+// type BPF_MAP_TYPE_USER_RINGBUF, of which it writes all but that.
 type ringbuf struct {
 	memory perf.Memory
 	b      []byte
-	size   int // of the data, bytes: a power of two
+	size   int  // of the data, bytes: a power of two
+	user   bool // user space writes the records
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when there is something to read
 }
 
 // newRingbuf makes the memory for size bytes of data.
-func newRingbuf(s *System, size int) (*ringbuf, error) {
+func newRingbuf(s *System, size int, user bool) (*ringbuf, error) {
 	memory, err := s.conf.Memory()
 	if err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func newRingbuf(s *System, size int) (*ringbuf, error) {
 		memory.Close()
 		return nil, err
 	}
-	return &ringbuf{memory: memory, b: b, size: size, changed: make(chan struct{})}, nil
+	return &ringbuf{memory: memory, b: b, size: size, user: user, changed: make(chan struct{})}, nil
 }
 
 func (g *ringbuf) word(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&g.b[at])) }
@@ -133,9 +135,60 @@ func (g *ringbuf) query(what uint64) uint64 {
 	return 0
 }
 
-// poll reports whether there is a record to read, and returns a channel that is closed when there may be.
-func (g *ringbuf) poll() (bool, <-chan struct{}) {
+// mayWrite reports whether user space may write a part of the memory: ringbuf_map_mmap_kern and ringbuf_map_mmap_user.
+func (g *ringbuf) mayWrite(size, offset uint64) bool {
+	if g.user {
+		return offset != ringConsumer
+	}
+	return offset == ringConsumer && size == pageSize
+}
+
+// poll reports whether there is a record to read, or room for one, and returns a channel that is closed when that may have
+// changed.
+func (g *ringbuf) poll() (in, out bool, changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.word(ringProducer).Load() != g.word(ringConsumer).Load(), g.changed
+	full := g.word(ringProducer).Load() - g.word(ringConsumer).Load()
+	if g.user {
+		return false, full < uint64(g.size), g.changed
+	}
+	return full != 0, false, g.changed
+}
+
+// peek is __bpf_user_ringbuf_peek: where in the data the next record of user space is, and its length. It fails with ENODATA
+// if there is none, with EAGAIN after it has skipped one that was discarded, with EINVAL if the positions or the length make
+// no sense, and with E2BIG. User space can change all that it reads at any time.
+func (g *ringbuf) peek() (at, n int, err error) {
+	produced, consumed := g.word(ringProducer).Load(), g.word(ringConsumer).Load()
+	if produced%8 != 0 {
+		return 0, 0, syscall.EINVAL
+	}
+	if consumed >= produced {
+		return 0, 0, syscall.ENODATA
+	}
+	mask := uint64(g.size - 1)
+	head := (*atomic.Uint32)(unsafe.Pointer(&g.b[ringData+int(consumed&mask&^7)])).Load()
+	length := head &^ uint32(ringBusy|ringDiscard)
+	total := ringTotal(length)
+	switch {
+	case total > produced-consumed:
+		return 0, 0, syscall.EINVAL
+	case total > uint64(g.size) || length > maxDynptr:
+		return 0, 0, syscall.E2BIG
+	case head&ringDiscard != 0:
+		g.word(ringConsumer).Store(consumed + total)
+		return 0, 0, syscall.EAGAIN
+	case head&ringBusy != 0:
+		return 0, 0, syscall.ENODATA
+	}
+	return int((consumed + ringHeader) & mask), int(length), nil
+}
+
+// ringTotal is how many bytes a record takes in the ring.
+func ringTotal(length uint32) uint64 { return (uint64(length) + ringHeader + 7) &^ 7 }
+
+// take says that user space's record of a length has been read.
+func (g *ringbuf) take(length int) {
+	consumed := g.word(ringConsumer)
+	consumed.Store(consumed.Load() + ringTotal(uint32(length)))
 }

@@ -22,6 +22,7 @@ const (
 	objEnd    = objBase + maxMaps<<objShift
 	keyBase   = 0xfffffa0000000000 // the keys that bpf_for_each_map_elem shows
 	keyShift  = 16
+	dynBase   = 0xfffffb0000000000 // the dynptrs that bpf_user_ringbuf_drain shows
 
 	pageSize = abi.PageSize
 )
@@ -71,6 +72,7 @@ type run struct {
 	left   int
 	tails  int
 	keys   [maxNested][]byte
+	dyns   [maxNested][dynptrSize]byte
 	args   [maxNested + 1][numArgs]uint64 // of helpers, by how many callbacks are nested
 	ctx    [maxCtx]byte                   // what the first argument points to; zero after that
 	high   int                            // how much of ctx is not zero
@@ -116,6 +118,11 @@ func (r *run) bytes(addr uint64, n int) []byte {
 		if at+n <= len(key) {
 			return key[at : at+n]
 		}
+	case addr-dynBase < maxNested*dynptrSize:
+		at := (addr - dynBase) % dynptrSize
+		if at+uint64(n) <= dynptrSize {
+			return r.dyns[(addr-dynBase)/dynptrSize][at : at+uint64(n)]
+		}
 	}
 	return nil
 }
@@ -134,7 +141,7 @@ func (s *System) value(addr uint64, n int) []byte {
 		return nil
 	}
 	slot, off := off/m.stride, off%m.stride
-	if slot >= m.entries*m.cpus || off+n > m.stride {
+	if slot >= m.room*m.cpus || off+n > m.stride {
 		return nil
 	}
 	return m.slot(slot)[off : off+n]

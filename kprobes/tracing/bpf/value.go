@@ -23,11 +23,15 @@ const (
 	regFunc
 	regStruct // a structure of the kernel, whose fields may be read
 	regKey
+	regDynptr
+	regMem
+	regMemOrNull
 )
 
 // regNames are the types in the words of the log.
 var regNames = [...]string{
-	"?", "scalar", "ctx", "map_ptr", "map_value", "map_value_or_null", "fp", "alloc_mem", "alloc_mem_or_null", "func", "ptr_", "map_key",
+	"?", "scalar", "ctx", "map_ptr", "map_value", "map_value_or_null", "fp", "alloc_mem", "alloc_mem_or_null", "func", "ptr_", "map_key", "dynptr_ptr",
+	"mem", "mem_or_null",
 }
 
 // value is struct bpf_reg_state: what is known of a register. For a scalar the bounds are those of
@@ -38,7 +42,7 @@ type value struct {
 	frame      uint8 // of a stack pointer: whose stack
 	m          *Map
 	to         btf.Type // a structure of the kernel; nil if the kernel has no types
-	size       int32    // bytes of a record
+	size       int32    // bytes of a record, or of memory
 	inner      bool     // a pointer to a value of a map of maps: a map like m
 	id         uint32   // values with the same one, not 0, are NULL or not together
 	ref        uint32   // the record that has to be given back, or 0

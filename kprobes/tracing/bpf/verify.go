@@ -533,6 +533,9 @@ func (v *verifier) step(s *state, i insn) (done bool, err error) {
 		case 0:
 			regs[i.dst] = constant(v.prog.wide[at])
 		case pseudoFunc:
+			if err := v.callable(at + 1 + int(i.imm)); err != nil {
+				return false, err
+			}
 			regs[i.dst] = value{typ: regFunc, off: int32(at + 1 + int(i.imm))}
 		case pseudoMapFD, pseudoMapIdx:
 			regs[i.dst] = value{typ: regMap, m: v.mapOf(v.prog.wide[at])}
@@ -694,7 +697,7 @@ func (v *verifier) pointerMath(s *state, i insn, dst, src value) error {
 		p, n = src, dst
 	}
 	switch p.typ {
-	case regMapValueOrNull, regRecordOrNull:
+	case regMapValueOrNull, regRecordOrNull, regMemOrNull:
 		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited, null-check it first", i.dst, regNames[p.typ])
 	case regMap, regFunc:
 		if n.isConst() && n.bits == 0 && op == aluADD {
@@ -842,7 +845,7 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 		return v.mapAccess(p, r, off, size, stored != nil)
 	case regKey:
 		return unknown().loaded(size), v.within(p, r, off, size, p.m.key, fmt.Sprintf("invalid access to map key, key_size=%d", p.m.key))
-	case regRecord:
+	case regRecord, regMem:
 		return unknown().loaded(size), v.within(p, r, off, size, int(p.size), fmt.Sprintf("invalid access to memory, mem_size=%d", p.size))
 	case regCtx:
 		if p.off < 0 {
@@ -1097,7 +1100,7 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 	narrow := i.class() == classJMP32
 	null := !i.fromRegister() && i.imm == 0 && (op == jmpJEQ || op == jmpJNE) && !narrow
 	switch {
-	case null && (d.typ == regMapValueOrNull || d.typ == regRecordOrNull):
+	case null && (d.typ == regMapValueOrNull || d.typ == regRecordOrNull || d.typ == regMemOrNull):
 		v.later(s, target).isNull(d, op == jmpJEQ)
 		s.isNull(d, op == jmpJNE)
 		return false, nil
@@ -1170,7 +1173,7 @@ func (s *state) isNull(p value, null bool) {
 			*v = constant(0)
 			return
 		}
-		v.typ-- // regMapValueOrNull, regRecordOrNull
+		v.typ-- // regMapValueOrNull, regRecordOrNull, regMemOrNull
 		if v.ref == 0 {
 			v.id = 0
 		}
@@ -1203,6 +1206,9 @@ func (v *verifier) exit(s *state, at int) (done bool, err error) {
 	}
 	regs := s.regs()
 	if len(s.frames) > 1 {
+		if err := v.callbackReturned(s); err != nil {
+			return false, err
+		}
 		if err := v.readable(s, r0); err != nil {
 			return false, err
 		}
@@ -1240,13 +1246,45 @@ func (v *verifier) returned(r value) error {
 	if v.prog.kind != ProgTracing || v.prog.attachType != traceFentry && v.prog.attachType != traceFexit {
 		return nil
 	}
-	switch {
-	case r.typ != regScalar:
+	if r.typ != regScalar {
 		return v.refuse(syscall.EINVAL, "At program exit the register R0 is not a known value (%s)", regNames[r.typ])
-	case r.isConst() && r.bits == 0:
-		return nil
-	case r.mask == ^uint64(0):
-		return v.refuse(syscall.EINVAL, "At program exit the register R0 has unknown scalar value should have been in (0x0; 0x0)")
 	}
-	return v.refuse(syscall.EINVAL, "At program exit the register R0 has value (0x%x; 0x%x) should have been in (0x0; 0x0)", r.bits, r.mask)
+	return v.inRange(r, "program exit", 0)
+}
+
+// callbackReturned checks what a function returns to the helper that has called it: 0, or 1 if that may end a loop.
+func (v *verifier) callbackReturned(s *state) error {
+	f := s.top()
+	if !f.callback {
+		return nil
+	}
+	if f.regs[r0].typ != regScalar {
+		return v.refuse(syscall.EACCES, "R0 not a scalar value")
+	}
+	return v.inRange(f.regs[r0], "callback return", 1)
+}
+
+// inRange checks that no bit of a number can be set but those of a mask: verbose_invalid_scalar.
+func (v *verifier) inRange(r value, where string, mask uint64) error {
+	if (r.bits|r.mask)&^mask == 0 {
+		return nil
+	}
+	is := "unknown scalar value"
+	if r.mask != ^uint64(0) {
+		is = fmt.Sprintf("value (0x%x; 0x%x)", r.bits, r.mask)
+	}
+	return v.refuse(syscall.EINVAL, "At %s the register R0 has %s should have been in (0x0; 0x%x)", where, is, mask)
+}
+
+// callable checks a function that helpers call: types say that it is static.
+func (v *verifier) callable(at int) error {
+	p := v.prog
+	if p.funcs.size == 0 {
+		return v.refuse(syscall.EINVAL, "missing btf func_info")
+	}
+	f := p.btf.types.funcOf(p.funcs.typeAt(v.starts[v.function(at)]))
+	if f == nil || f.vlen != 0 {
+		return v.refuse(syscall.EINVAL, "callback function not static")
+	}
+	return nil
 }

@@ -1,72 +1,8 @@
 /* bpfmaps: what the verifier makes of maps that programs only read or only write, of constants in maps that are frozen, and
  * what there is to arrays of cgroups. For each case it prints the errno, and the last line of the verifier's log but for its
  * statistics. */
-#include "bpfprog.h"
-#include <errno.h>
+#include "bpfcalls.h"
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-static int update(int fd, const void *key, const void *value)
-{
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof a);
-	a.map_fd = fd, a.key = (unsigned long)key, a.value = (unsigned long)value;
-	return bpf(BPF_MAP_UPDATE_ELEM, &a);
-}
-
-static int one(int cmd, int fd, const void *key, void *value)
-{
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof a);
-	a.map_fd = fd, a.key = (unsigned long)key;
-	if (value)
-		a.value = (unsigned long)value;
-	return bpf(cmd, &a);
-}
-
-static void value(int dst, int fd, int off) { wide(dst, BPF_PSEUDO_MAP_VALUE, fd, off); }
-
-static void pointer(int dst, int fd) { wide(dst, BPF_PSEUDO_MAP_FD, fd, 0); }
-
-/* Looks element 0 of a map up. */
-static void lookup(int fd)
-{
-	put(BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0);
-	put(BPF_MOV | BPF_ALU64 | BPF_X, 2, 10, 0, 0);
-	put(BPF_ADD | BPF_ALU64 | BPF_K, 2, 0, 0, -4);
-	pointer(1, fd);
-	put(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem);
-}
-
-static void exits(void) { put(BPF_JMP | BPF_EXIT, 0, 0, 0, 0); }
-
-static char text[1 << 16];
-
-static void load(const char *name)
-{
-	union bpf_attr a;
-	char *end, *line = text;
-	int fd, err;
-
-	memset(&a, 0, sizeof a);
-	memset(text, 0, sizeof text);
-	a.prog_type = BPF_PROG_TYPE_KPROBE, a.insns = (unsigned long)prog, a.insn_cnt = n, a.license = (unsigned long)"GPL";
-	a.log_level = 1, a.log_buf = (unsigned long)text, a.log_size = sizeof text;
-	fd = bpf(BPF_PROG_LOAD, &a);
-	err = fd < 0 ? errno : 0;
-	close(fd);
-	if ((end = strstr(text, "processed ")))
-		*end = 0;
-	if (strlen(text) && text[strlen(text) - 1] == '\n')
-		text[strlen(text) - 1] = 0;
-	if (strrchr(text, '\n'))
-		line = strrchr(text, '\n') + 1;
-	printf("%s: %d %s\n", name, err, err ? line : "");
-	n = 0;
-}
 
 /* A program that divides by a number of a map, or reads what is not there if the number is not 7. */
 static void depends(const char *name, int fd, int size, int off)
@@ -90,8 +26,6 @@ static int filled(int entries, int flags, int freeze)
 		printf("freeze: %d\n", errno);
 	return fd;
 }
-
-static void says(const char *name, int result) { printf("%s: %d\n", name, result < 0 ? errno : 0); }
 
 int main(void)
 {

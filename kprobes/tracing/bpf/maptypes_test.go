@@ -1,0 +1,220 @@
+package bpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// Types of testTypes, by their numbers.
+const (
+	typeInt = iota + 1
+	typeLong
+	typeProto
+	typeMain
+	typeCallback
+)
+
+// testTypes are types in BTF: numbers, and the functions of a program.
+func testTypes() []byte {
+	const names = "\x00int\x00long\x00main\x00callback\x00"
+	types := []uint32{
+		1, btfInt << 24, 4, 1<<24 | 32,
+		5, btfInt << 24, 8, 1<<24 | 64,
+		0, btfFuncProto << 24, typeInt,
+		10, btfFunc<<24 | 1, typeProto,
+		15, btfFunc << 24, typeProto,
+	}
+	var b []byte
+	for _, w := range append([]uint32{0x0001eb9f, btfHeader, 0, uint32(4 * len(types)), uint32(4 * len(types)), uint32(len(names))}, types...) {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	return append(b, names...)
+}
+
+// loadTypes loads testTypes, and returns their descriptor.
+func (c *fakeCaller) loadTypes(t testing.TB, s *System) uint32 {
+	t.Helper()
+	b := testTypes()
+	r, _, err := c.call(s, cmdBTFLoad, map[int]any{0: c.put(b), 16: uint32(len(b))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.objects = append(c.objects, r.Object)
+	return uint32(len(c.objects) + 2)
+}
+
+// newTyped makes a map whose keys are of type int, and whose values of type long.
+func (c *fakeCaller) newTyped(t testing.TB, s *System, m mapSpec) uint32 {
+	t.Helper()
+	r, _, err := c.call(s, cmdMapCreate, map[int]any{
+		0: uint32(m.kind), 4: uint32(m.key), 8: uint32(m.value), 12: uint32(m.entries), 16: m.flags,
+		48: c.loadTypes(t, s), 52: uint32(typeInt), 56: uint32(typeLong),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.objects = append(c.objects, r.Object)
+	return uint32(len(c.objects) + 2)
+}
+
+// TestBloomFilter: what was pushed is found, and little else.
+func TestBloomFilter(t *testing.T) {
+	f := newBloom(1000, 0)
+	value := func(n int) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n)) }
+	for n := range 1000 {
+		f.add(value(n))
+	}
+	wrong := 0
+	for n := range 11000 {
+		switch has := f.has(value(n)); {
+		case n < 1000 && !has:
+			t.Errorf("%d is not found", n)
+		case n >= 1000 && has:
+			wrong++
+		}
+	}
+	if wrong > 1000 {
+		t.Errorf("%d of 10000 others are found", wrong)
+	}
+	for _, tt := range []struct {
+		entries   int
+		functions uint64
+		want      int64
+	}{{1, 1, 64}, {1000, 0, 8192}, {1 << 31, 15, 1 << 32}} {
+		if got := bloomBits(tt.entries, tt.functions); got != tt.want {
+			t.Errorf("%d values, %d functions: %d bits, want %d", tt.entries, tt.functions, got, tt.want)
+		}
+	}
+}
+
+// TestTaskStorage: programs and user space see the same values, which end with the task.
+func TestTaskStorage(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	binary.LittleEndian.PutUint32(s.conf.Kernel.(*guest).b[abi.TaskPID:], 11)
+	fd := c.newTyped(t, s, mapSpec{kind: mapTaskStorage, key: 4, value: 8, flags: flagNoPrealloc})
+	p, log, err := c.load(s, ProgKprobe, "GPL", code(slices.Concat([]insn{callHelper(158), movX(2, 0), movK(3, 0), movK(4, storageCreate)}, loadMap(1, fd), []insn{
+		callHelper(156), jmpK(jmpJEQ, 0, 0, 3), ldx(sizeDW, 1, 0, 0), aluK(aluADD, 1, 1), stx(sizeDW, 0, 1, 0), movK(0, 0), exit,
+	})...))
+	if err != nil {
+		t.Fatal(err, log)
+	}
+	h := NewHit(&abi.Trap{Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, Task{Addr: guestAt})
+	for range 3 {
+		s.RunArray([]Attached{{Prog: p}}, h)
+	}
+	value := c.put(make([]byte, 8))
+	lookup := func(pidfd uint32) error {
+		_, _, err := c.call(s, cmdMapLookup, map[int]any{0: fd, 8: c.put(binary.LittleEndian.AppendUint32(nil, pidfd)), 16: value})
+		return err
+	}
+	if err := lookup(100); err != nil || c.memory[value-base] != 3 {
+		t.Errorf("after three runs: %d, %v", c.memory[value-base], err)
+	}
+	for pidfd, want := range map[uint32]error{101: syscall.ENOENT, 102: syscall.EBADF} {
+		if err := lookup(pidfd); !errors.Is(err, want) {
+			t.Errorf("descriptor %d: %v, want %v", pidfd, err, want)
+		}
+	}
+	s.TaskExited(12)
+	if err := lookup(100); err != nil {
+		t.Errorf("another task has ended: %v", err)
+	}
+	s.TaskExited(11)
+	if err := lookup(100); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("the task has ended: %v", err)
+	}
+}
+
+// drainer loads a program that reads the records of a ring buffer of user space.
+func (c *fakeCaller) drainer(t testing.TB, s *System, ring uint32) *Prog {
+	t.Helper()
+	prog := slices.Concat(loadMap(1, ring), []insn{
+		{code: classLD | modeIMM | sizeDW, dst: 2, src: pseudoFunc, imm: 5},
+		{},
+		movK(3, 0), movK(4, 0), callHelper(helperRingDrain), exit,
+		movX(6, 1), movX(3, 1), movX(1, 10), aluK(aluADD, 1, -8), movK(2, 8), movK(4, 0), movK(5, 0), callHelper(201),
+		movX(1, 6), movX(3, 10), aluK(aluADD, 3, -8), movK(2, 0), movK(4, 8), movK(5, 0), callHelper(202),
+		movX(1, 6), movK(2, 0), movK(3, 16), callHelper(203), jmpK(jmpJEQ, 0, 0, 1), ldx(sizeDW, 1, 0, 8),
+		movK(0, 0), exit,
+	})
+	funcs := c.put(binary.LittleEndian.AppendUint32(nil, 0))
+	for _, w := range []uint32{typeMain, 8, typeCallback} {
+		c.put(binary.LittleEndian.AppendUint32(nil, w))
+	}
+	r, _, err := c.call(s, cmdProgLoad, map[int]any{
+		0: uint32(ProgKprobe), 4: uint32(len(prog)), 8: c.put(code(prog...)), 16: c.put([]byte("GPL\x00" + string(make([]byte, 128)))),
+		72: c.loadTypes(t, s), 76: uint32(funcInfoSize), 80: funcs, 88: uint32(2),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Object.(*Prog)
+}
+
+// TestUserRingbuf: what user space may map, and records up to a busy one and around the end.
+func TestUserRingbuf(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	fd := c.newMap(t, s, mapUserRingbuf, 0, 0, 4096, 0)
+	m := c.objects[fd-3].(*Map)
+	for _, tt := range []struct {
+		offset, size uint64
+		writable     bool
+		want         error
+	}{
+		{0, pageSize, true, syscall.EPERM},
+		{0, pageSize, false, nil},
+		{pageSize, 3 * pageSize, true, nil},
+		{pageSize, 4 * pageSize, true, syscall.EINVAL},
+		{pageSize, 1<<64 - 1, false, syscall.EINVAL},
+	} {
+		if err := m.MayMap(tt.size, tt.offset, tt.writable); !errors.Is(err, tt.want) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	p := c.drainer(t, s, fd)
+	put := func(length, bits uint32) {
+		produced := m.ring.word(ringProducer)
+		binary.LittleEndian.PutUint32(m.ring.b[ringData+produced.Load()%4096:], length|bits)
+		produced.Add(ringTotal(length))
+	}
+	for n := range 300 {
+		put(40, 0)
+		if n%60 == 59 {
+			if got := s.runOnce(p, nil); got != 60 {
+				t.Fatalf("%d records, want 60", got)
+			}
+		}
+	}
+	put(8, 0)
+	put(8, ringDiscard)
+	put(8, ringBusy)
+	put(8, 0)
+	if got := s.runOnce(p, nil); got != 1 || p.warned.Load() {
+		t.Errorf("%d records before one that is busy, want 1", got)
+	}
+}
+
+// FuzzUserRing: whatever user space writes into its ring buffer, a program that reads it is not ended.
+func FuzzUserRing(f *testing.F) {
+	f.Add(uint64(0), uint64(16), []byte{8, 0, 0, 0})
+	f.Add(uint64(4088), uint64(4088+16), []byte{8, 0, 0, 0, 9})
+	f.Add(uint64(1<<64-8), uint64(8), []byte{0xff, 0xff, 0xff, 0x3f})
+	f.Fuzz(func(t *testing.T, consumed, produced uint64, records []byte) {
+		s, c := newSystem(), &fakeCaller{}
+		fd := c.newMap(t, s, mapUserRingbuf, 0, 0, 4096, 0)
+		m := c.objects[fd-3].(*Map)
+		m.ring.word(ringConsumer).Store(consumed)
+		m.ring.word(ringProducer).Store(produced)
+		copy(m.ring.b[ringData:], records)
+		p := c.drainer(t, s, fd)
+		s.runOnce(p, nil)
+		if p.warned.Load() {
+			t.Error("the program was ended")
+		}
+	})
+}
