@@ -16,14 +16,12 @@ var unlinked = Op{Inst: decode.Inst{Disp: dead}}
 // choose picks the handler of o: one of its own if it is what kernels are made of, direct
 // if it cannot fault, else general.
 func choose(o *Op) Handler {
-	if f := chooseLocked(o); f != nil {
-		return f
-	}
-	if o.Flags&(decode.Locked|decode.Addr32|decode.VEX) == 0 {
-		if f := chooseFlow(o); f != nil {
-			return f
-		}
-		if f := chooseData(o); f != nil {
+	op := &operations[o.Code]
+	switch {
+	case op.locked != nil && isLocked(o):
+		return op.locked
+	case op.fast != nil && o.Flags&(decode.Locked|decode.Addr32|decode.VEX) == 0:
+		if f := op.fast(o); f != nil {
 			return f
 		}
 	}
@@ -33,48 +31,52 @@ func choose(o *Op) Handler {
 	return general
 }
 
-// chooseFlow is choose for what changes RIP, the stack or interrupts.
-func chooseFlow(o *Op) Handler {
-	switch o.Code {
-	case decode.JCC, decode.JMP, decode.FETCH, decode.CALL:
-		return chooseBranch(o)
-	case decode.RET:
-		return ret
-	case decode.VMCALL:
-		return vmcall
-	case decode.INT, decode.HLT, decode.PAUSE:
-		if o.Code == decode.INT && o.Imm == abi.VecBP {
-			return int3
-		}
-		return exits
-	case decode.CLI:
-		return cli
-	case decode.STI:
-		return sti
-	}
-	if o.W != 8 {
-		return nil
-	}
-	switch o.Code {
-	case decode.PUSH:
-		if o.Form&decode.HasMem == 0 {
-			return push
-		}
-	case decode.POP:
-		if o.Form&decode.HasMem == 0 {
-			return pop
-		}
-	case decode.PUSHF:
-		return pushf
-	case decode.POPF:
-		return popf
-	case decode.LEAVE:
-		return leave
-	}
-	return nil
+// isLocked says whether o is an atomic instruction on memory of 32 or 64 bits; xchg is one
+// without LOCK, too.
+func isLocked(o *Op) bool {
+	return o.W >= 4 && o.Form&decode.DstMem != 0 && o.Flags&decode.Addr32 == 0 &&
+		(o.Flags&decode.Locked != 0 || o.Code == decode.XCHG)
 }
 
-func chooseBranch(o *Op) Handler {
+// always picks h for each form.
+func always(h Handler) func(*Op) Handler { return func(*Op) Handler { return h } }
+
+// when picks as fast does if a condition holds.
+func when(is func(*Op) bool, fast func(*Op) Handler) func(*Op) Handler {
+	return func(o *Op) Handler {
+		if !is(o) {
+			return nil
+		}
+		return fast(o)
+	}
+}
+
+// registers picks as fast does for registers of 32 and 64 bits.
+func registers(fast func(*Op) Handler) func(*Op) Handler {
+	return when(func(o *Op) bool { return o.Form&decode.HasMem == 0 && o.W >= 4 }, fast)
+}
+
+// words picks as fast does for 64 bits.
+func words(fast func(*Op) Handler) func(*Op) Handler {
+	return when(func(o *Op) bool { return o.W == 8 }, fast)
+}
+
+// withoutMemory picks h if there is no operand in memory.
+func withoutMemory(h Handler) func(*Op) Handler {
+	return when(func(o *Op) bool { return o.Form&decode.HasMem == 0 }, always(h))
+}
+
+// wide picks h for 32 and 64 bits.
+func wide(h Handler) func(*Op) Handler {
+	return when(func(o *Op) bool { return o.W >= 4 }, always(h))
+}
+
+// byWidth picks a handler for 32 bits and one for 64.
+func byWidth(h32, h64 Handler) func(*Op) Handler {
+	return func(o *Op) Handler { return [2]Handler{h32, h64}[o.W>>3] }
+}
+
+func fastBranch(o *Op) Handler {
 	switch {
 	case o.Form&decode.Indirect == 0 && !mem.Canonical(o.Imm), o.Form&decode.SrcMem != 0:
 		return general
@@ -96,46 +98,15 @@ func chooseBranch(o *Op) Handler {
 	return jmp
 }
 
-// chooseData is choose for what computes and moves.
-func chooseData(o *Op) Handler {
-	switch o.Code {
-	case decode.NOP:
-		return nop
-	case decode.MOV, decode.MOVZX, decode.MOVSX, decode.LEA:
-		return chooseMove(o)
-	case decode.ADD, decode.OR, decode.AND, decode.SUB, decode.XOR, decode.CMP, decode.TEST:
-		switch {
-		case o.Form&decode.SrcMem != 0:
-			return aluLoad
-		case o.Form&decode.DstMem == 0:
-			return aluReg(o)
-		case o.Code == decode.CMP || o.Code == decode.TEST:
-			return aluCompare
-		}
-		return aluStore
-	case decode.SETCC:
-		if o.Form&decode.DstMem == 0 {
-			return setcc
-		}
+func fastInt(o *Op) Handler {
+	if o.Imm == abi.VecBP {
+		return int3
 	}
-	if o.Form&decode.HasMem == 0 && o.W >= 4 {
-		return chooseWide(o)
-	}
-	return nil
+	return exits
 }
 
-func chooseMove(o *Op) Handler {
+func fastMov(o *Op) Handler {
 	switch {
-	case o.Code == decode.LEA:
-		if o.W >= 4 {
-			return lea
-		}
-		return nil
-	case o.Code != decode.MOV:
-		if o.Form&decode.SrcMem != 0 {
-			return extendLoad
-		}
-		return extend
 	case o.Form&decode.DstMem != 0:
 		return store
 	case o.Form&decode.SrcMem != 0:
@@ -148,53 +119,43 @@ func chooseMove(o *Op) Handler {
 	return move
 }
 
-// aluReg is the handler of arithmetic on registers of the usual widths.
-func aluReg(o *Op) Handler {
-	if o.W < 4 {
-		return nil
+func fastExtend(o *Op) Handler {
+	if o.Form&decode.SrcMem != 0 {
+		return extendLoad
 	}
-	switch o.Code {
-	case decode.ADD:
-		return add
-	case decode.SUB:
-		return sub
-	case decode.CMP:
-		return cmp
-	}
-	return logic
+	return extend
 }
 
-// chooseWide is choose for what has registers of 32 and 64 bits only.
-func chooseWide(o *Op) Handler {
-	switch o.Code {
-	case decode.CBW:
-		if o.W == 8 {
-			return cdqe
-		}
-	case decode.SHL, decode.SAL, decode.SHR, decode.SAR:
-		return shift
-	case decode.IMUL:
-		return [2]Handler{imul32, imul64}[o.W>>3]
-	case decode.CMOV:
-		return [2]Handler{cmov32, cmov64}[o.W>>3]
-	case decode.INC, decode.DEC:
-		return incDec
-	case decode.NEG:
-		return neg
-	case decode.NOT:
-		return not
-	case decode.BT:
-		return bt
-	case decode.ROL, decode.ROR:
-		if o.Form&decode.SrcImm != 0 && o.Imm != 0 {
-			return rotateImm
-		}
-	case decode.BSF, decode.BSR, decode.TZCNT, decode.LZCNT:
-		return scanBits
-	case decode.ADC, decode.SBB:
-		return carried
+func fastSetcc(o *Op) Handler {
+	if o.Form&decode.DstMem != 0 {
+		return nil
 	}
-	return nil
+	return setcc
+}
+
+// fastALU picks onRegisters for registers of 32 and 64 bits.
+func fastALU(onRegisters Handler) func(*Op) Handler {
+	return func(o *Op) Handler {
+		switch {
+		case o.Form&decode.SrcMem != 0:
+			return aluLoad
+		case o.Form&decode.DstMem == 0 && o.W < 4:
+			return nil
+		case o.Form&decode.DstMem == 0:
+			return onRegisters
+		case o.Code == decode.CMP || o.Code == decode.TEST:
+			return aluCompare
+		}
+		return aluStore
+	}
+}
+
+// fastRotate is for rol and ror by an immediate that is not 0.
+func fastRotate(o *Op) Handler {
+	if o.Form&decode.SrcImm == 0 || o.Imm == 0 {
+		return nil
+	}
+	return rotateImm
 }
 
 // safe says whether exec cannot throw on o.

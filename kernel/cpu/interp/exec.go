@@ -133,178 +133,152 @@ func (c *CPU) push(v uint64, w uint8) {
 
 // exec executes any instruction. It returns the op to go on with, or nil and br.
 func (c *CPU) exec(o *Op) *Op {
-	switch o.Code {
-	case decode.MOV:
-		if o.Form&decode.DstMem != 0 {
-			c.store(c.ea(o), c.src(o, o.W), o.W, stk(o))
-		} else {
-			c.setReg(o.A, o.W, c.src(o, o.W))
-		}
-	case decode.MOVZX:
-		c.setReg(o.A, o.W, c.src(o, uint8(o.Imm)))
-	case decode.MOVSX:
-		c.setReg(o.A, o.W, decode.SignExtend(c.src(o, uint8(o.Imm)), uint8(o.Imm)))
-	case decode.LEA:
-		c.setReg(o.A, o.W, c.ea(o)-c.Place(o.Seg))
-	case decode.ADD, decode.OR, decode.ADC, decode.SBB, decode.AND, decode.SUB, decode.XOR:
-		c.alu(o)
-	case decode.CMP:
-		a, b := c.dst(o), c.src(o, o.W)
-		c.lazy(ccSub, o.W, (a-b)&mask(o.W), b)
-	case decode.TEST:
-		c.lazy(ccLogic, o.W, c.dst(o)&c.src(o, o.W), 0)
-	case decode.INC, decode.DEC:
-		c.incDec(o)
-	case decode.NOT:
-		c.modify(o, func(v uint64) uint64 { return ^v })
-	case decode.NEG:
-		old := c.modify(o, func(v uint64) uint64 { return -v })
-		c.lazy(ccSub, o.W, -old&mask(o.W), old)
-	case decode.ROL, decode.ROR, decode.RCL, decode.RCR:
-		c.rotate(o)
-	case decode.SHL, decode.SAL, decode.SHR, decode.SAR:
-		c.shift(o)
-	case decode.SHLD, decode.SHRD:
-		c.shiftDouble(o)
-	case decode.BT, decode.BTS, decode.BTR, decode.BTC:
-		c.bitTest(o)
-	case decode.XCHG:
-		c.xchg(o)
-	case decode.XADD:
-		src := c.getReg(o.B, o.W)
-		old := c.modify(o, func(v uint64) uint64 { return v + src })
-		res := (old + src) & mask(o.W)
-		c.setReg(o.B, o.W, old)
-		if o.Form&decode.DstMem == 0 {
-			c.setReg(o.A, o.W, res)
-		}
-		c.lazy(ccAdd, o.W, res, src)
-	case decode.CMPXCHG:
-		c.cmpxchg(o)
-	case decode.CMPXCHG8B:
-		c.cmpxchgPair(o)
-	case decode.MUL, decode.IMUL1, decode.IMUL:
-		c.multiply(o)
-	case decode.DIV, decode.IDIV:
-		c.divide(o)
-	case decode.BSF, decode.BSR, decode.TZCNT, decode.LZCNT, decode.POPCNT:
-		c.countBits(o)
-	case decode.BSWAP:
-		c.setReg(o.A, o.W, bswap(c.getReg(o.A, o.W), o.W))
-	case decode.MOVBE:
-		c.set(o, bswap(c.src(o, o.W), o.W))
-	case decode.CRC32:
-		c.crc(o)
-	case decode.PUSH:
-		v := o.Imm
-		if o.Form&decode.SrcImm == 0 {
-			v = c.src(o, o.W)
-		}
-		c.push(v, o.W)
-	case decode.POP:
-		v := c.load(c.R[4], o.W, true)
-		if o.Form&decode.DstMem != 0 {
-			c.R[4] += uint64(o.W)
-			va := c.ea(o)
-			c.R[4] -= uint64(o.W)
-			c.store(va, v, o.W, stk(o))
-			c.R[4] += uint64(o.W)
-		} else {
-			c.R[4] += uint64(o.W)
-			c.setReg(o.A, o.W, v)
-		}
-	case decode.LEAVE:
-		sp := c.R[5]
-		v := c.load(sp, o.W, true)
-		c.R[4] = sp + uint64(o.W)
-		c.setReg(5, o.W, v)
-	case decode.ENTER:
-		c.enter(o)
-	case decode.PUSHF:
-		c.Settle()
-		c.push(c.RFlags&^flagRF, o.W)
-	case decode.POPF:
-		v := c.load(c.R[4], o.W, true)
-		c.R[4] += uint64(o.W)
-		c.setFlags(v, o.W)
-		return c.look(o)
-	case decode.LAHF:
-		c.Settle()
-		c.setReg(decode.RegHigh, 1, c.RFlags&0xff)
-	case decode.SAHF:
-		c.setStatus(flagStatus&^flagOF, c.R[0]>>8)
-	case decode.CBW:
-		c.setReg(0, o.W, decode.SignExtend(c.R[0], o.W/2))
-	case decode.CWD:
-		c.setReg(2, o.W, uint64(int64(decode.SignExtend(c.R[0], o.W))>>63))
-	case decode.XLAT:
-		a := o.Disp + c.R[3]
-		a += c.R[0] & 0xff
-		if o.Flags&decode.Addr32 != 0 {
-			a = uint64(uint32(a))
-		}
-		c.setReg(0, 1, c.load(a+c.Place(o.Seg), 1, false))
-	case decode.SETCC:
-		c.set(o, b2u(c.cond(uint8(o.Imm))))
-	case decode.CMOV:
-		v := c.src(o, o.W)
-		if !c.cond(uint8(o.Imm)) {
-			v = c.getReg(o.A, o.W)
-		}
-		c.setReg(o.A, o.W, v)
-	case decode.CLC:
-		c.setStatus(flagCF, 0)
-	case decode.STC:
-		c.setStatus(flagCF, flagCF)
-	case decode.CMC:
-		c.setStatus(flagCF, (c.carry()^1)*flagCF)
-	case decode.CLD:
-		c.RFlags &^= flagDF
-	case decode.STD:
-		c.RFlags |= flagDF
-	case decode.NOP:
-	default:
-		return c.execBranch(o)
+	op := &operations[o.Code]
+	if op.exec == nil {
+		return op.branch(c, o)
 	}
+	op.exec(c, o)
 	return o.Next()
 }
 
-// execBranch is exec for what changes RIP.
-func (c *CPU) execBranch(o *Op) *Op {
-	switch o.Code {
-	case decode.JMP, decode.CALL:
-		to := o.Imm
-		if o.Form&decode.Indirect != 0 {
-			to = c.src(o, 8)
-		}
-		if o.Code == decode.JMP {
-			return c.jump(to)
-		}
-		sp := c.R[4] - 8
-		c.store(sp, o.end(), 8, true)
-		c.canonical(to) // Intel's have written the return address by then
-		c.R[4] = sp
-		return c.jump(to)
-	case decode.JCC:
-		if !c.cond(o.A) {
-			return o.Next()
-		}
-		return c.jump(o.Imm)
-	case decode.LOOP:
-		return c.loop(o)
-	case decode.RET:
-		to := c.load(c.R[4], 8, true)
-		c.canonical(to)
-		c.R[4] += 8 + o.Imm
-		return c.jump(to)
-	case decode.FETCH:
-		return c.jump(o.Imm)
-	case decode.RETF:
-		return c.retf(o)
-	case decode.IRET:
-		return c.iret(o)
+func (c *CPU) mov(o *Op) {
+	if o.Form&decode.DstMem != 0 {
+		c.store(c.ea(o), c.src(o, o.W), o.W, stk(o))
+	} else {
+		c.setReg(o.A, o.W, c.src(o, o.W))
 	}
-	return c.system(o)
+}
+
+func (c *CPU) movzx(o *Op) { c.setReg(o.A, o.W, c.src(o, uint8(o.Imm))) }
+
+func (c *CPU) movsx(o *Op) {
+	c.setReg(o.A, o.W, decode.SignExtend(c.src(o, uint8(o.Imm)), uint8(o.Imm)))
+}
+
+func (c *CPU) cmov(o *Op) {
+	v := c.src(o, o.W)
+	if !c.cond(uint8(o.Imm)) {
+		v = c.getReg(o.A, o.W)
+	}
+	c.setReg(o.A, o.W, v)
+}
+
+// cbw is cbw, cwde and cdqe; cwd is cwd, cdq and cqo.
+func (c *CPU) cbw(o *Op) { c.setReg(0, o.W, decode.SignExtend(c.R[0], o.W/2)) }
+
+func (c *CPU) cwd(o *Op) {
+	c.setReg(2, o.W, uint64(int64(decode.SignExtend(c.R[0], o.W))>>63))
+}
+
+func (c *CPU) xlat(o *Op) {
+	a := o.Disp + c.R[3]
+	a += c.R[0] & 0xff
+	if o.Flags&decode.Addr32 != 0 {
+		a = uint64(uint32(a))
+	}
+	c.setReg(0, 1, c.load(a+c.Place(o.Seg), 1, false))
+}
+
+func (c *CPU) pushOp(o *Op) {
+	v := o.Imm
+	if o.Form&decode.SrcImm == 0 {
+		v = c.src(o, o.W)
+	}
+	c.push(v, o.W)
+}
+
+// popOp moves the stack pointer before it makes the address of an operand in memory, and
+// leaves it where it was if that cannot be written.
+func (c *CPU) popOp(o *Op) {
+	v := c.load(c.R[4], o.W, true)
+	if o.Form&decode.DstMem != 0 {
+		c.R[4] += uint64(o.W)
+		va := c.ea(o)
+		c.R[4] -= uint64(o.W)
+		c.store(va, v, o.W, stk(o))
+		c.R[4] += uint64(o.W)
+	} else {
+		c.R[4] += uint64(o.W)
+		c.setReg(o.A, o.W, v)
+	}
+}
+
+func (c *CPU) leaveFrame(o *Op) {
+	sp := c.R[5]
+	v := c.load(sp, o.W, true)
+	c.R[4] = sp + uint64(o.W)
+	c.setReg(5, o.W, v)
+}
+
+func (c *CPU) pushFlags(o *Op) {
+	c.Settle()
+	c.push(c.RFlags&^flagRF, o.W)
+}
+
+func (c *CPU) popFlags(o *Op) *Op {
+	v := c.load(c.R[4], o.W, true)
+	c.R[4] += uint64(o.W)
+	c.setFlags(v, o.W)
+	return c.look(o)
+}
+
+func (c *CPU) lahf(*Op) {
+	c.Settle()
+	c.setReg(decode.RegHigh, 1, c.RFlags&0xff)
+}
+
+func (c *CPU) jumpOrCall(o *Op) *Op {
+	to := o.Imm
+	if o.Form&decode.Indirect != 0 {
+		to = c.src(o, 8)
+	}
+	if o.Code == decode.JMP {
+		return c.jump(to)
+	}
+	sp := c.R[4] - 8
+	c.store(sp, o.end(), 8, true)
+	c.canonical(to) // Intel's have written the return address by then
+	c.R[4] = sp
+	return c.jump(to)
+}
+
+func (c *CPU) jcc(o *Op) *Op {
+	if !c.cond(o.A) {
+		return o.Next()
+	}
+	return c.jump(o.Imm)
+}
+
+func (c *CPU) ret(o *Op) *Op {
+	to := c.load(c.R[4], 8, true)
+	c.canonical(to)
+	c.R[4] += 8 + o.Imm
+	return c.jump(to)
+}
+
+func (c *CPU) cmp(o *Op) {
+	a, b := c.dst(o), c.src(o, o.W)
+	c.lazy(ccSub, o.W, (a-b)&mask(o.W), b)
+}
+
+func (c *CPU) test(o *Op) { c.lazy(ccLogic, o.W, c.dst(o)&c.src(o, o.W), 0) }
+
+func (c *CPU) not(o *Op) { c.modify(o, func(v uint64) uint64 { return ^v }) }
+
+func (c *CPU) neg(o *Op) {
+	old := c.modify(o, func(v uint64) uint64 { return -v })
+	c.lazy(ccSub, o.W, -old&mask(o.W), old)
+}
+
+func (c *CPU) xadd(o *Op) {
+	src := c.getReg(o.B, o.W)
+	old := c.modify(o, func(v uint64) uint64 { return v + src })
+	res := (old + src) & mask(o.W)
+	c.setReg(o.B, o.W, old)
+	if o.Form&decode.DstMem == 0 {
+		c.setReg(o.A, o.W, res)
+	}
+	c.lazy(ccAdd, o.W, res, src)
 }
 
 // alu is add, or, adc, sbb, and, sub, xor.

@@ -18,27 +18,6 @@ func (c *CPU) place(o *Op) unsafe.Pointer {
 	return c.find(va, o.W, c.TLB.Write)
 }
 
-// chooseLocked is choose for a locked instruction, or an xchg with memory, of 32 or 64
-// bits; nil: exec executes it.
-func chooseLocked(o *Op) Handler {
-	if o.W < 4 || o.Form&decode.DstMem == 0 || o.Flags&decode.Addr32 != 0 || o.Flags&decode.Locked == 0 && o.Code != decode.XCHG {
-		return nil
-	}
-	switch o.Code {
-	case decode.ADD, decode.SUB, decode.AND, decode.OR, decode.XOR:
-		return lockedALU
-	case decode.INC, decode.DEC:
-		return lockedIncDec
-	case decode.XCHG:
-		return lockedXchg
-	case decode.XADD:
-		return lockedXadd
-	case decode.CMPXCHG:
-		return lockedCmpxchg
-	}
-	return nil
-}
-
 // loadAtomic reads an aligned word of 4 or 8 bytes.
 func loadAtomic(p unsafe.Pointer, w uint8) uint64 {
 	if w == 8 {

@@ -1,8 +1,6 @@
 package interp
 
 import (
-	"math/bits"
-
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
@@ -14,224 +12,86 @@ const (
 	segSS = 2
 )
 
-// system is exec for what only kernels use, and for the rarer BMI forms.
-func (c *CPU) system(o *Op) *Op {
-	switch o.Code {
-	case decode.CLI:
-		c.RFlags &^= flagIF
-	case decode.STI:
-		if c.RFlags&flagIF == 0 {
-			c.RFlags |= flagIF
-			c.Shadow = true
+// leaveWith is the execution of an instruction that ends Run.
+func leaveWith(why core.Reason) Handler {
+	return func(c *CPU, o *Op) *Op {
+		e := core.Exit{Reason: why}
+		if why == core.Trap {
+			e.Vector = uint8(o.Imm)
 		}
+		return c.leave(o, e)
+	}
+}
+
+// undefined is for what is no instruction: #UD.
+func (c *CPU) undefined(*Op) { c.ud() }
+
+// protected is for what always gives #GP(0).
+func (c *CPU) protected(*Op) { c.gp(0) }
+
+func (c *CPU) sti(o *Op) *Op {
+	if c.RFlags&flagIF == 0 {
+		c.RFlags |= flagIF
+		c.Shadow = true
+	}
+	return c.look(o)
+}
+
+func (c *CPU) rdtsc(o *Op) {
+	t := c.now(o)
+	c.R[0], c.R[2] = t&mask(4), t>>32
+	if o.Code == decode.RDTSCP {
+		c.R[1] = c.TSCAux & mask(4)
+	}
+}
+
+func (c *CPU) rdrand(o *Op) {
+	c.setReg(o.A, o.W, c.random())
+	c.setStatus(flagStatus, flagCF)
+}
+
+// loadTable reads the operand of lgdt and lidt.
+func (c *CPU) loadTable(o *Op) core.Table {
+	va := c.ea(o)
+	t := core.Table{Limit: c.load(va, 2, stk(o)), Base: c.load(va+2, 8, stk(o))}
+	c.canonical(t.Base)
+	return t
+}
+
+// storeTable writes the operand of sgdt and sidt.
+func (c *CPU) storeTable(o *Op, t core.Table) {
+	va := c.ea(o)
+	c.canWrite(va, 10, stk(o))
+	c.store(va, t.Limit, 2, stk(o))
+	c.store(va+2, t.Base, 8, stk(o))
+}
+
+func (c *CPU) popSeg(o *Op) *Op {
+	return c.setSegReg(o, uint16(c.load(c.R[4], o.W, true)), uint64(o.W))
+}
+
+// loadFarPointer is lss, lfs and lgs.
+func (c *CPU) loadFarPointer(o *Op) *Op {
+	va := c.ea(o)
+	off, sel := c.load(va, o.W, stk(o)), uint16(c.load(va+uint64(o.W), 2, stk(o)))
+	to := *o
+	to.A = uint8(o.Imm)
+	next := c.setSegReg(&to, sel, 0)
+	c.setReg(o.A, o.W, off)
+	if next == nil {
 		return c.look(o)
-	case decode.HLT:
-		return c.leave(o, core.Exit{Reason: core.Halt})
-	case decode.PAUSE:
-		return c.leave(o, core.Exit{Reason: core.Pause})
-	case decode.VMCALL:
-		return c.leave(o, core.Exit{Reason: core.Hypercall})
-	case decode.INT:
-		return c.leave(o, core.Exit{Reason: core.Trap, Vector: uint8(o.Imm)})
-	case decode.GP:
-		c.gp(0)
-	case decode.MOVS, decode.CMPS, decode.STOS, decode.LODS, decode.SCAS, decode.INS, decode.OUTS:
-		return c.stringOp(o)
-	case decode.IN:
-		c.setReg(0, o.W, mask(o.W))
-	case decode.OUT:
-	case decode.CLAC:
-		c.RFlags &^= flagAC
-	case decode.STAC:
-		c.RFlags |= flagAC
-	case decode.RDTSC, decode.RDTSCP:
-		t := c.now(o)
-		c.R[0], c.R[2] = t&mask(4), t>>32
-		if o.Code == decode.RDTSCP {
-			c.R[1] = c.TSCAux & mask(4)
-		}
-	case decode.RDPMC:
-		c.gp(0)
-	case decode.RDPID:
-		c.R[o.A&15] = c.TSCAux
-	case decode.RDMSR, decode.WRMSR:
-		c.msr(o)
-	case decode.CPUID:
-		c.cpuid()
-	case decode.RDRAND, decode.RDSEED:
-		c.setReg(o.A, o.W, c.random())
-		c.setStatus(flagStatus, flagCF)
-	case decode.MOVFROMCR, decode.MOVTOCR:
-		c.moveCR(o)
-	case decode.MOVFROMDR:
-		c.R[o.A&15] = c.DR[debugReg(o.B)]
-	case decode.MOVTODR:
-		c.DR[debugReg(o.A)] = c.R[o.B&15]
-	case decode.CLTS:
-		c.CR0 &^= 8
-	case decode.SMSW:
-		c.set(o, c.CR0)
-	case decode.LMSW:
-		c.CR0 = c.CR0&^14 | c.src(o, 2)&15
-	case decode.LGDT, decode.LIDT:
-		va := c.ea(o)
-		t := core.Table{Limit: c.load(va, 2, stk(o)), Base: c.load(va+2, 8, stk(o))}
-		c.canonical(t.Base)
-		if o.Code == decode.LGDT {
-			c.GDT = t
-		} else {
-			c.IDT = t
-		}
-	case decode.SGDT, decode.SIDT:
-		t := c.GDT
-		if o.Code == decode.SIDT {
-			t = c.IDT
-		}
-		va := c.ea(o)
-		c.canWrite(va, 10, stk(o))
-		c.store(va, t.Limit, 2, stk(o))
-		c.store(va+2, t.Base, 8, stk(o))
-	case decode.LTR:
-		c.loadTR(uint16(c.src(o, 2)))
-	case decode.STR:
-		c.set(o, uint64(c.TR))
-	case decode.LLDT:
-		c.LDT = uint16(c.src(o, 2))
-	case decode.SLDT:
-		c.set(o, uint64(c.LDT))
-	case decode.LAR, decode.LSL, decode.VERR, decode.VERW:
-		c.inspect(o)
-	case decode.SWAPGS:
-		c.GSBase, c.KernelGSBase = c.KernelGSBase, c.GSBase
-	case decode.INVLPG:
-		c.FlushPage(c.ea(o))
-	case decode.CLFLUSH: // of a byte, which it must be allowed to read
-		c.load(c.ea(o), 1, stk(o))
-	case decode.INVPCID:
-		c.FlushTLB()
-	case decode.MOVFROMSEG:
-		c.set(o, uint64(c.Seg[o.B]))
-	case decode.MOVTOSEG:
-		return c.setSegReg(o, uint16(c.src(o, 2)), 0)
-	case decode.PUSHSEG:
-		c.push(uint64(c.Seg[o.B]), o.W)
-	case decode.POPSEG:
-		return c.setSegReg(o, uint16(c.load(c.R[4], o.W, true)), uint64(o.W))
-	case decode.LSEG:
-		va := c.ea(o)
-		off, sel := c.load(va, o.W, stk(o)), uint16(c.load(va+uint64(o.W), 2, stk(o)))
-		dst := o.A
-		to := *o
-		to.A = uint8(o.Imm)
-		if n := c.setSegReg(&to, sel, 0); n == nil {
-			c.setReg(dst, o.W, off)
-			return c.look(o)
-		}
-		c.setReg(dst, o.W, off)
-	case decode.RDBASE:
-		c.setReg(o.A, o.W, c.Place(o.B))
-	case decode.WRBASE:
-		v := c.getReg(o.A, o.W)
-		c.canonical(v)
-		if o.B == decode.RegFS {
-			c.FSBase = v
-		} else {
-			c.GSBase = v
-		}
-	case decode.RDPKRU:
-		c.R[0], c.R[2] = 0, 0
-	default:
-		return c.bmi(o)
 	}
 	return o.Next()
 }
 
-// bmi is BMI1, BMI2 and ADX; what is none of them is #UD.
-func (c *CPU) bmi(o *Op) *Op {
-	w := o.W
-	size := uint64(w) * 8
-	v := uint8(o.Imm)
-	top := uint(size - 1)
-	switch o.Code {
-	case decode.ANDN:
-		r := ^c.getReg(v, w) & c.src(o, w)
-		c.setReg(o.A, w, r)
-		c.setStatus(flagStatus, resultFlags(r, top)&^flagPF)
-	case decode.BEXTR:
-		ctl := c.getReg(v, w)
-		r := c.src(o, w)
-		if start := ctl & 0xff; start < size {
-			r >>= start
-		} else {
-			r = 0
-		}
-		if n := ctl >> 8 & 0xff; n < size {
-			r &= 1<<n - 1
-		}
-		c.setReg(o.A, w, r)
-		c.setStatus(flagStatus, b2u(r == 0)*flagZF)
-	case decode.BZHI:
-		r, n := c.src(o, w), c.getReg(v, w)&0xff
-		if n < size {
-			r &= 1<<n - 1
-		}
-		c.setReg(o.A, w, r)
-		c.setStatus(flagStatus, resultFlags(r, top)&^flagPF|b2u(n >= size))
-	case decode.BLSR, decode.BLSMSK, decode.BLSI:
-		s := c.src(o, w)
-		r, cf := s&(s-1), s == 0
-		if o.Code == decode.BLSMSK {
-			r = s ^ (s - 1)
-		} else if o.Code == decode.BLSI {
-			r, cf = s&-s, s != 0
-		}
-		r &= mask(w)
-		c.setReg(o.A, w, r)
-		c.setStatus(flagStatus, resultFlags(r, top)&^flagPF|b2u(cf))
-	case decode.PDEP, decode.PEXT:
-		a, m := c.getReg(v, w), c.src(o, w)
-		var r uint64
-		for k := uint(0); m != 0; k++ {
-			low := m & -m
-			if o.Code == decode.PDEP && a>>k&1 != 0 {
-				r |= low
-			} else if o.Code == decode.PEXT && a&low != 0 {
-				r |= 1 << k
-			}
-			m &^= low
-		}
-		c.setReg(o.A, w, r)
-	case decode.MULX:
-		hi, lo := bits.Mul64(c.getReg(2, w), c.src(o, w))
-		if w == 4 {
-			hi = lo >> 32
-		}
-		c.setReg(v, w, lo)
-		c.setReg(o.A, w, hi)
-	case decode.RORX:
-		n := o.Imm & (size - 1)
-		s := c.src(o, w)
-		c.setReg(o.A, w, s>>n|s<<(size-n))
-	case decode.SHLX:
-		c.setReg(o.A, w, c.src(o, w)<<(c.R[v&15]&(size-1)))
-	case decode.SHRX:
-		c.setReg(o.A, w, c.src(o, w)>>(c.R[v&15]&(size-1)))
-	case decode.SARX:
-		c.setReg(o.A, w, uint64(int64(decode.SignExtend(c.src(o, w), w))>>(c.R[v&15]&(size-1))))
-	case decode.ADCX, decode.ADOX:
-		c.Settle()
-		bit := uint(0)
-		if o.Code == decode.ADOX {
-			bit = 11
-		}
-		b, cf := c.src(o, w), c.RFlags>>bit&1
-		f := addFlags(c.getReg(o.A, w), b, cf, w)
-		c.setReg(o.A, w, c.getReg(o.A, w)+b+cf)
-		c.setStatus(1<<bit, f&1<<bit)
-	default:
-		c.ud()
+func (c *CPU) writeBase(o *Op) {
+	v := c.getReg(o.A, o.W)
+	c.canonical(v)
+	if o.B == decode.RegFS {
+		c.FSBase = v
+	} else {
+		c.GSBase = v
 	}
-	return o.Next()
 }
 
 // now is the time stamp counter: it counts instructions.
@@ -416,7 +276,7 @@ func (c *CPU) msr(o *Op) {
 }
 
 // cpuid answers for a processor that has what is implemented here.
-func (c *CPU) cpuid() {
+func (c *CPU) cpuid(*Op) {
 	var a, b, cx, d uint32
 	text := func(s string) (r [4]uint32) {
 		for i := range r {

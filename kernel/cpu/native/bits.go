@@ -19,8 +19,12 @@ func (t *translator) shiftBy(i int, o *decode.Inst, r emit.Reg) {
 	t.ShiftMI(shiftOp(o), o.W, emit.R(r), n)
 }
 
-// shift is by an immediate.
+// shift is by an immediate or by CL.
 func (t *translator) shift(i int, o *decode.Inst) {
+	if o.Form&decode.ByCL != 0 {
+		t.shiftCL(i, o)
+		return
+	}
 	r := t.in(o.A, emit.DX)
 	if o.Imm == 0 {
 		t.MovRM(o.W, r, emit.R(r))

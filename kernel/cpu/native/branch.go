@@ -68,6 +68,22 @@ func (t *translator) pushRIP(m emit.Arg) {
 	t.sp(-8)
 }
 
+func (t *translator) jmpAny(i int, o *decode.Inst) {
+	if o.Form&decode.Indirect != 0 {
+		t.jmpTo(i, o)
+		return
+	}
+	t.jmp(i, o)
+}
+
+func (t *translator) callAny(i int, o *decode.Inst) {
+	if o.Form&decode.Indirect != 0 {
+		t.callTo(i, o)
+		return
+	}
+	t.call(i, o)
+}
+
 func (t *translator) jmpTo(i int, o *decode.Inst) {
 	t.target(i, o)
 	t.find(i)

@@ -92,11 +92,7 @@ func readsFlags(o *decode.Inst) bool { return decode.PropertiesOf(o.Code).Reads 
 
 // mayLeave says whether the code can be left at o.
 func mayLeave(o *decode.Inst) bool {
-	switch o.Code {
-	case decode.DIV, decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE, decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.FETCH, decode.VMCALL, decode.INT:
-		return true
-	}
-	return o.Form&decode.HasMem != 0 && o.Code != decode.LEA && o.Code != decode.NOP || !Translatable(o)
+	return forms[o.Code].leaves || o.Form&decode.HasMem != 0 && o.Code != decode.LEA && o.Code != decode.NOP || !Translatable(o)
 }
 
 // mergeCF puts the host's CF into Aside.Flags, whose other flags stay. It uses CX.

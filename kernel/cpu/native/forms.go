@@ -9,6 +9,105 @@ import (
 // An emitter translates instruction i, which is o.
 type emitter func(t *translator, i int, o *decode.Inst)
 
+// A form is how the instructions of a code are translated.
+type form struct {
+	emit emitter
+	when func(*decode.Inst) bool // whether emit can translate it; nil means that it always can
+
+	// leaves means that the code can be left at the instruction even if it has no operand in
+	// memory, so that the flags before it are needed.
+	leaves bool
+
+	// locked translates atomic forms of 32 and 64 bits that change memory.
+	locked     emitter
+	lockedWhen func(*decode.Inst) bool // as when
+	unlocked   bool                    // locked is for the same without LOCK, too
+}
+
+// forms are the codes that are translated; the interpreter executes the others.
+var forms = [decode.Codes + 1]form{
+	// Moves.
+	decode.MOV:   {emit: (*translator).mov},
+	decode.MOVZX: {emit: (*translator).extend, when: wide},
+	decode.MOVSX: {emit: (*translator).extend, when: wide},
+	decode.LEA:   {emit: (*translator).lea, when: wide},
+	decode.XCHG:  {emit: (*translator).xchgReg, when: wideRegisters, locked: (*translator).xchg, unlocked: true},
+	decode.BSWAP: {emit: (*translator).bswap, when: wide},
+	decode.CMOV:  {emit: (*translator).cmov, when: wide},
+	decode.SETCC: {emit: (*translator).setcc},
+	decode.CBW:   {emit: (*translator).cbw, when: wide},
+	decode.CWD:   {emit: (*translator).cwd, when: wide},
+	decode.NOP:   {emit: func(*translator, int, *decode.Inst) {}},
+
+	// Arithmetic and logic.
+	decode.ADD:     {emit: (*translator).alu, locked: (*translator).lockedALU},
+	decode.OR:      {emit: (*translator).alu, locked: (*translator).lockedALU},
+	decode.ADC:     {emit: (*translator).alu, when: toRegister},
+	decode.SBB:     {emit: (*translator).alu, when: toRegister},
+	decode.AND:     {emit: (*translator).alu, locked: (*translator).lockedALU},
+	decode.SUB:     {emit: (*translator).alu, locked: (*translator).lockedALU},
+	decode.XOR:     {emit: (*translator).alu, locked: (*translator).lockedALU},
+	decode.CMP:     {emit: (*translator).alu},
+	decode.TEST:    {emit: (*translator).alu},
+	decode.INC:     {emit: (*translator).unary, locked: (*translator).unary},
+	decode.DEC:     {emit: (*translator).unary, locked: (*translator).unary},
+	decode.NOT:     {emit: (*translator).unary, locked: (*translator).unary},
+	decode.NEG:     {emit: (*translator).unary, locked: (*translator).unary},
+	decode.MUL:     {emit: (*translator).mul, when: wide},
+	decode.IMUL1:   {emit: (*translator).mul, when: wide},
+	decode.IMUL:    {emit: (*translator).imul, when: wide},
+	decode.DIV:     {emit: (*translator).div, leaves: true, when: wideRegisters},
+	decode.XADD:    {locked: (*translator).xadd, unlocked: true},
+	decode.CMPXCHG: {locked: (*translator).cmpxchg, unlocked: true},
+
+	// Shifts and bits.
+	decode.ROL:    {emit: (*translator).rotate, when: byImmediate},
+	decode.ROR:    {emit: (*translator).rotate, when: byImmediate},
+	decode.SHL:    {emit: (*translator).shift, when: wideRegisters},
+	decode.SHR:    {emit: (*translator).shift, when: wideRegisters},
+	decode.SAL:    {emit: (*translator).shift, when: wideRegisters},
+	decode.SAR:    {emit: (*translator).shift, when: wideRegisters},
+	decode.BT:     {emit: (*translator).bitTest, when: wideRegisters},
+	decode.BTS:    {emit: (*translator).bitTest, when: wideRegisters, locked: (*translator).lockedBit, lockedWhen: hasImmediate},
+	decode.BTR:    {emit: (*translator).bitTest, when: wideRegisters, locked: (*translator).lockedBit, lockedWhen: hasImmediate},
+	decode.BTC:    {emit: (*translator).bitTest, when: wideRegisters, locked: (*translator).lockedBit, lockedWhen: hasImmediate},
+	decode.POPCNT: {emit: (*translator).popcnt, when: wide},
+
+	// The stack.
+	decode.PUSH:  {emit: (*translator).push, leaves: true, when: words},
+	decode.POP:   {emit: (*translator).pop, leaves: true, when: wordsToRegister},
+	decode.PUSHF: {emit: (*translator).pushf, leaves: true, when: words},
+	decode.POPF:  {emit: (*translator).popf, leaves: true, when: words},
+	decode.LEAVE: {emit: (*translator).leaveFrame, leaves: true, when: words},
+
+	// Branches.
+	decode.JMP:   {emit: (*translator).jmpAny, leaves: true, when: goesSomewhere},
+	decode.JCC:   {emit: (*translator).jcc, leaves: true, when: goesSomewhere},
+	decode.CALL:  {emit: (*translator).callAny, leaves: true, when: goesSomewhere},
+	decode.RET:   {emit: (*translator).ret, leaves: true},
+	decode.FETCH: {emit: (*translator).jmp, leaves: true, when: goesSomewhere},
+
+	// What others answer, and flags.
+	decode.VMCALL: {emit: (*translator).event, leaves: true},
+	decode.INT:    {emit: (*translator).event, leaves: true, when: func(o *decode.Inst) bool { return o.Imm == abi.VecBP }},
+	decode.CLD:    {emit: (*translator).cld},
+	decode.CLI:    {emit: (*translator).cli},
+}
+
+// What form.when asks.
+func wide(o *decode.Inst) bool            { return o.W >= 4 }
+func words(o *decode.Inst) bool           { return o.W == 8 }
+func toRegister(o *decode.Inst) bool      { return o.Form&decode.DstMem == 0 }
+func wordsToRegister(o *decode.Inst) bool { return words(o) && toRegister(o) }
+func wideRegisters(o *decode.Inst) bool   { return wide(o) && o.Form&decode.HasMem == 0 }
+func hasImmediate(o *decode.Inst) bool    { return o.Form&decode.SrcImm != 0 }
+func byImmediate(o *decode.Inst) bool     { return wideRegisters(o) && hasImmediate(o) && o.Imm != 0 }
+
+// goesSomewhere says whether a branch's target is an address, or is not known yet.
+func goesSomewhere(o *decode.Inst) bool {
+	return o.Form&decode.Indirect != 0 || mem.Canonical(o.Imm)
+}
+
 // Translatable says whether translated code can execute o.
 func Translatable(o *decode.Inst) bool { return formOf(o) != nil }
 
@@ -17,163 +116,13 @@ func formOf(o *decode.Inst) emitter {
 	if o.Flags&(decode.Addr32|decode.VEX) != 0 || o.A >= decode.RegHigh || o.B >= decode.RegHigh {
 		return nil
 	}
-	if o.Flags&decode.Locked != 0 || o.Code == decode.XCHG && o.Form&decode.DstMem != 0 || o.Code == decode.CMPXCHG || o.Code == decode.XADD {
-		return lockedTranslation(o)
+	f := &forms[o.Code]
+	if o.Flags&decode.Locked == 0 && f.emit != nil && (f.when == nil || f.when(o)) {
+		return f.emit
 	}
-	switch o.Code {
-	case decode.NOP:
-		return func(*translator, int, *decode.Inst) {}
-	case decode.MOV:
-		return (*translator).mov
-	case decode.MOVZX, decode.MOVSX:
-		if o.W >= 4 {
-			return (*translator).extend
-		}
-	case decode.LEA:
-		if o.W >= 4 {
-			return (*translator).lea
-		}
-	case decode.ADD, decode.OR, decode.AND, decode.SUB, decode.XOR, decode.CMP, decode.TEST:
-		return (*translator).alu
-	case decode.ADC, decode.SBB:
-		if o.Form&decode.DstMem == 0 {
-			return (*translator).alu
-		}
-	case decode.INC, decode.DEC, decode.NEG, decode.NOT:
-		return (*translator).unary
-	case decode.SHL, decode.SAL, decode.SHR, decode.SAR:
-		if o.Form&decode.DstMem == 0 && o.W >= 4 {
-			if o.Form&decode.ByCL != 0 {
-				return (*translator).shiftCL
-			}
-			return (*translator).shift
-		}
-	case decode.ROL, decode.ROR:
-		if o.Form&decode.DstMem == 0 && o.W >= 4 && o.Form&decode.SrcImm != 0 && o.Imm != 0 {
-			return (*translator).rotate
-		}
-	case decode.IMUL:
-		if o.W >= 4 {
-			return (*translator).imul
-		}
-	case decode.MUL, decode.IMUL1:
-		if o.W >= 4 {
-			return (*translator).mul
-		}
-	case decode.DIV:
-		if o.W >= 4 && o.Form&decode.HasMem == 0 {
-			return (*translator).div
-		}
-	case decode.BT, decode.BTS, decode.BTR, decode.BTC:
-		if o.Form&decode.HasMem == 0 && o.W >= 4 {
-			return (*translator).bitTest
-		}
-	case decode.POPCNT:
-		if o.W >= 4 {
-			return (*translator).popcnt
-		}
-	case decode.BSWAP:
-		if o.W >= 4 {
-			return (*translator).bswap
-		}
-	case decode.CBW:
-		if o.W >= 4 {
-			return (*translator).cbw
-		}
-	case decode.CWD:
-		if o.W >= 4 {
-			return (*translator).cwd
-		}
-	case decode.SETCC:
-		return (*translator).setcc
-	case decode.CMOV:
-		if o.W >= 4 {
-			return (*translator).cmov
-		}
-	case decode.XCHG:
-		if o.W >= 4 {
-			return (*translator).xchgReg
-		}
-	case decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE:
-		return stackForm(o)
-	case decode.CLD:
-		return (*translator).cld
-	case decode.CLI:
-		return (*translator).cli
-	case decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.FETCH:
-		return branchForm(o)
-	case decode.VMCALL:
-		return (*translator).event
-	case decode.INT:
-		if o.Imm == abi.VecBP {
-			return (*translator).event
-		}
-	}
-	return nil
-}
-
-func stackForm(o *decode.Inst) emitter {
-	if o.W != 8 {
-		return nil
-	}
-	switch o.Code {
-	case decode.PUSH:
-		return (*translator).push
-	case decode.POP:
-		if o.Form&decode.DstMem == 0 {
-			return (*translator).pop
-		}
-	case decode.PUSHF:
-		return (*translator).pushf
-	case decode.POPF:
-		return (*translator).popf
-	case decode.LEAVE:
-		return (*translator).leaveFrame
-	}
-	return nil
-}
-
-func branchForm(o *decode.Inst) emitter {
-	if o.Form&decode.Indirect == 0 && o.Code != decode.RET && !mem.Canonical(o.Imm) {
-		return nil
-	}
-	switch o.Code {
-	case decode.JCC:
-		return (*translator).jcc
-	case decode.JMP, decode.FETCH:
-		if o.Form&decode.Indirect != 0 {
-			return (*translator).jmpTo
-		}
-		return (*translator).jmp
-	case decode.CALL:
-		if o.Form&decode.Indirect != 0 {
-			return (*translator).callTo
-		}
-		return (*translator).call
-	}
-	return (*translator).ret
-}
-
-// lockedTranslation is formOf for what LOCK may stand before.
-func lockedTranslation(o *decode.Inst) emitter {
-	if o.W < 4 || o.Form&decode.DstMem == 0 {
-		return nil
-	}
-	switch o.Code {
-	case decode.ADD, decode.SUB, decode.AND, decode.OR, decode.XOR:
-		return (*translator).lockedALU
-	case decode.INC, decode.DEC, decode.NEG, decode.NOT:
-		return (*translator).unary
-	case decode.XCHG:
-		return (*translator).xchg
-	case decode.XADD:
-		return (*translator).xadd
-	case decode.CMPXCHG:
-		return (*translator).cmpxchg
-	case decode.BTS, decode.BTR, decode.BTC:
-		if o.Form&decode.SrcImm != 0 {
-			return (*translator).lockedBit
-		}
+	if (o.Flags&decode.Locked != 0 || f.unlocked) && wide(o) && o.Form&decode.DstMem != 0 &&
+		(f.lockedWhen == nil || f.lockedWhen(o)) {
+		return f.locked
 	}
 	return nil
 }
