@@ -44,6 +44,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/btf"
@@ -72,6 +73,8 @@ type Kprobes interface {
 type Machine interface {
 	CPUs() int
 	Now() int64 // nanoseconds since boot
+	// AfterFunc runs f in a new goroutine after d of the machine's time, unless it is stopped, or the machine closed, before.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
 	// SynchronizeRCU returns when every handler that was running has returned.
 	SynchronizeRCU()
 	Printk(level int, format string, args ...any)

@@ -38,6 +38,7 @@ func (t *Tracer) newBPF() *bpf.System {
 	return bpf.New(bpf.Config{
 		CPUs: max(t.conf.PossibleCPUs, t.conf.Machine.CPUs()), CPU: func(vcpu int) int { return t.perf.CPUs[vcpu] },
 		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.Machine.HashPtr, Memory: t.conf.Host.SharedMemory, Kernel: t.conf.Memory,
+		After: t.afterInterrupt,
 		Print: t.printBPF, Prints: t.wantBPFPrint, Clock: t.perf.Clock,
 		Types: t.conf.RawBTF, Probes: programProbes{t}, KprobeMulti: t.conf.has[release.Fprobes], Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
 	})
@@ -412,6 +413,19 @@ func (s clockSource) AttachProgram(e *perf.Event, a bpf.Attached) (detach func()
 
 // runTick runs a program as the clock interrupt of a CPU, in the task that the CPU executes.
 func (t *Tracer) runTick(vcpu int, a bpf.Attached) {
+	h := t.interruptHit(vcpu)
+	h.Ctx = append(h.Trap.Regs.Bytes(), make([]byte, 16)...) // struct bpf_perf_event_data: sample_period, addr
+	t.bpf.RunArray([]bpf.Attached{a}, h)
+}
+
+// afterInterrupt is bpf.Config.After.
+func (t *Tracer) afterInterrupt(ns int64, vcpu int, do func(h *bpf.Hit)) (stop func()) {
+	stopped := t.conf.Machine.AfterFunc(max(time.Duration(ns), shortestTick), func() { do(t.interruptHit(vcpu)) })
+	return func() { stopped() }
+}
+
+// interruptHit returns a hit in the clock interrupt of a CPU, in the task that the CPU executes.
+func (t *Tracer) interruptHit(vcpu int) *bpf.Hit {
 	trap := &abi.Trap{CPU: vcpu, Regs: &abi.Regs{}, Mem: t.conf.Memory, Now: t.conf.Machine.Now, IRQsOff: true}
 	h := bpf.Hit{Trap: trap, Comm: new([abi.TaskCommLen]byte)}
 	trap.Task = t.conf.Machine.TaskOn(vcpu)
@@ -421,8 +435,7 @@ func (t *Tracer) runTick(vcpu int, a bpf.Attached) {
 		h.PID, h.TID = int32(uint32(tgid)), int32(uint32(tid))
 		_ = trap.Mem.ReadAt(trap.Task+abi.TaskComm, h.Comm[:])
 	}
-	h.Ctx = append(trap.Regs.Bytes(), make([]byte, 16)...) // struct bpf_perf_event_data: sample_period, addr
-	t.bpf.RunArray([]bpf.Attached{a}, &h)
+	return &h
 }
 
 // BPF returns what bpf(2) has made.

@@ -43,6 +43,9 @@ type Config struct {
 	// Clock reads a clock of user space (CLOCK_MONOTONIC, ...), in nanoseconds. Programs are told these times, so
 	// that tools can compare them with their own. If it is nil, all are Now.
 	Clock func(id int32) int64
+	// After calls do when so many nanoseconds of the kernel's clock are over, as the timer interrupt of a vCPU, unless stop is
+	// called before; stop does not wait. If it is nil, timers cannot be started.
+	After func(ns int64, vcpu int, do func(h *Hit)) (stop func())
 	// Symbol returns what %ps ('s'), %pS ('S') and %pB ('B') print for an address; may be nil.
 	Symbol func(addr uint64, kind byte) string
 	// HashPtr returns the number that %p prints for an address; may be nil.
@@ -230,6 +233,7 @@ type Prog struct {
 	attachID   uint32     // attach_btf_id
 	target     *target    // of type TRACING
 	attachProg *Prog      // the program that it is for, or nil; it has a reference
+	timers     int        // that call its functions; guarded by System.mem
 	followers  []follower // guarded by System.mem; replaced, never changed
 	sleepable  bool
 
@@ -359,11 +363,19 @@ func (s *System) Ref(object any) {
 	s.objects.Lock()
 	defer s.objects.Unlock()
 	s.ref(object)
+	if m, ok := object.(*Map); ok {
+		m.users.Add(1)
+	}
 }
 
 // Release gives a reference back. The last one ends the object.
 func (s *System) Release(object any) {
 	s.objects.Lock()
+	if m, ok := object.(*Map); ok && m.users.Add(-1) == 0 {
+		s.mem.Lock()
+		m.freeTimers()
+		s.mem.Unlock()
+	}
 	ends := s.unref(object)
 	s.objects.Unlock()
 	for _, end := range ends {
@@ -411,15 +423,11 @@ func (s *System) unref(object any) (ends []func()) {
 		if o.refs--; o.refs > 0 {
 			return nil
 		}
-		delete(s.progs.all, o.id)
-		for _, m := range o.maps {
-			ends = append(ends, s.unref(m)...)
-		}
-		if o.btf != nil {
-			ends = append(ends, s.unref(o.btf)...)
-		}
-		if o.attachProg != nil {
-			ends = append(ends, s.unref(o.attachProg)...)
+		s.mem.Lock()
+		kept := o.timers > 0
+		s.mem.Unlock()
+		if !kept {
+			ends = s.unload(o)
 		}
 	case *Link:
 		if o.refs--; o.refs > 0 {
@@ -431,6 +439,21 @@ func (s *System) unref(object any) (ends []func()) {
 		if o.refs--; o.refs == 0 {
 			delete(s.btfs.all, o.id)
 		}
+	}
+	return ends
+}
+
+// unload ends a program to which nothing refers.
+func (s *System) unload(p *Prog) (ends []func()) {
+	delete(s.progs.all, p.id)
+	for _, m := range p.maps {
+		ends = append(ends, s.unref(m)...)
+	}
+	if p.btf != nil {
+		ends = append(ends, s.unref(p.btf)...)
+	}
+	if p.attachProg != nil {
+		ends = append(ends, s.unref(p.attachProg)...)
 	}
 	return ends
 }

@@ -464,6 +464,8 @@ func FuzzCall(f *testing.F) {
 		c.newMap(t, s, mapBloomFilter, 0, 8, 64, 0)
 		c.newTyped(t, s, mapSpec{kind: mapTaskStorage, key: 4, value: 8, flags: flagNoPrealloc})
 		c.newMap(t, s, mapUserRingbuf, 0, 0, 4096, 0)
+		c.newTyped(t, s, locked)
+		c.newTyped(t, s, timed)
 		if len(prog) > 400*insnSize {
 			return
 		}
@@ -528,6 +530,19 @@ func FuzzBTF(f *testing.F) {
 		r, _, err := c.call(s, cmdBTFLoad, map[int]any{0: at, 8: log, 16: uint32(len(b)), 20: uint32(4096), 24: uint32(1)})
 		if err == nil && r.Object == nil {
 			t.Error("types are loaded, and there is nothing")
+		}
+		if err != nil {
+			return
+		}
+		c.objects = append(c.objects, r.Object)
+		for id := range uint32(8) { // maps with values of these types
+			size := uint32(4)
+			if _, n, ok := r.Object.(*BTF).types.sized(id); ok {
+				size = uint32(min(n, 1<<16))
+			}
+			for _, kind := range []MapType{mapHash, mapArray} {
+				_, _, _ = c.call(s, cmdMapCreate, map[int]any{0: uint32(kind), 4: uint32(4), 8: size, 12: uint32(1), 48: uint32(3), 52: uint32(1), 56: id})
+			}
 		}
 	})
 }

@@ -338,7 +338,7 @@ func (s *System) mapLookup(c Caller, a *attr) (Result, error) {
 		return Result{}, err
 	case m.access(c, a.fd(0))&flagWriteOnly != 0:
 		return Result{}, syscall.EPERM
-	case a.u64(24)&updateLock != 0:
+	case a.u64(24)&updateLock != 0 && !m.lock.has():
 		return Result{}, syscall.EINVAL
 	}
 	if m.bloom != nil {
@@ -382,7 +382,7 @@ func (s *System) mapLookupAndDelete(c Caller, a *attr) (Result, error) {
 		return Result{}, err
 	case m.access(c, a.fd(0))&(flagReadOnly|flagWriteOnly) != 0:
 		return Result{}, syscall.EPERM
-	case a.u64(24) != 0:
+	case a.u64(24) != 0 && !m.lock.has():
 		return Result{}, syscall.EINVAL
 	}
 	s.mem.Lock()
@@ -412,7 +412,7 @@ func (s *System) mapUpdate(c Caller, a *attr) (Result, error) {
 		return Result{}, err
 	case m.access(c, a.fd(0))&flagReadOnly != 0 || m.frozen.Load():
 		return Result{}, syscall.EPERM
-	case a.u64(24)&updateLock != 0:
+	case a.u64(24)&updateLock != 0 && !m.lock.has():
 		return Result{}, syscall.EINVAL
 	}
 	value, err := read(c, a.u64(16), m.userValue())
@@ -576,7 +576,7 @@ func batch(c Caller, a *attr) (m *Map, count int, put func(n int), err error) {
 		return nil, 0, nil, err
 	}
 	switch {
-	case a.u64(batchFlags) != 0 || a.u64(48) != 0:
+	case a.u64(batchFlags)&^updateLock != 0 || a.u64(batchFlags) != 0 && !m.lock.has() || a.u64(48) != 0:
 		err = syscall.EINVAL
 	case !m.kind.hash() && m.kind != mapArray && m.kind != mapPerCPUArray && m.kind != mapLPMTrie || m.kind.holds():
 		err = errNotSupported
@@ -712,5 +712,8 @@ func byID[T any](s *System, t *table[T], a *attr) (Result, error) {
 		return Result{}, syscall.ENOENT
 	}
 	s.ref(object)
+	if m, ok := any(object).(*Map); ok {
+		m.users.Add(1)
+	}
 	return Result{Object: object}, nil
 }

@@ -11,6 +11,9 @@ func (v *verifier) call(s *state, i insn, at int) error {
 	if i.off != 0 || i.dst != 0 {
 		return v.refuse(syscall.EINVAL, "BPF_CALL uses reserved fields")
 	}
+	if s.lock != 0 && (i.src == pseudoCall || i.imm != helperSpinUnlock) {
+		return v.refuse(syscall.EINVAL, "function calls are not allowed while holding a lock")
+	}
 	if i.src == pseudoCall {
 		return v.enter(s, at, at+1+int(i.imm), false, nil)
 	}
@@ -40,6 +43,10 @@ func (v *verifier) call(s *state, i insn, at int) error {
 			return err
 		}
 		switch want {
+		case argSpinLock:
+			if err := v.lockArgument(s, r, i.imm == helperSpinLock); err != nil {
+				return err
+			}
 		case argRecord:
 			record = regs[r]
 		case argFunc:
@@ -84,7 +91,11 @@ func (v *verifier) call(s *state, i insn, at int) error {
 			regs[r0].to = task
 		}
 	}
-	if callback < 0 {
+	switch {
+	case callback < 0:
+		return nil
+	case i.imm == helperSetCallback:
+		v.async(callback, m)
 		return nil
 	}
 	args := []value{unknown(), shown}
@@ -102,6 +113,8 @@ func (v *verifier) allowed(nr int32) bool {
 	switch v.prog.kind {
 	case ProgSocketFilter, ProgSchedCLS, ProgSchedACT, ProgXDP:
 		switch nr {
+		case helperSpinLock, helperSpinUnlock, 169, helperSetCallback, 171, 172, 201, 202, 203, helperRingDrain:
+			return true
 		case 1, 2, 3, 5, 7, 8, 12, 25, 42, 87, 88, 89, 118, 125, 130, 131, 132, 133, 134, 160, 164, 165, 181, 182, 208, 6, 177, 35, 112, 113, 114, 115:
 			return true
 		}
@@ -192,6 +205,9 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 		if p.typ != regMap {
 			return wrong("map_ptr")
 		}
+		if *m != nil && *m != p.m {
+			return v.refuse(syscall.EINVAL, "timer pointer in R1 map_uid=0 doesn't match map pointer in R2 map_uid=0")
+		}
 		*m = p.m
 	case argCtx:
 		if p.typ != regCtx {
@@ -212,6 +228,8 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 		if p.off != 0 || !p.isConst() {
 			return v.refuse(syscall.EINVAL, "R%d must have zero offset when passed to release func or trusted arg to kfunc", r)
 		}
+	case argTimer:
+		return v.timerArgument(p, r, m)
 	case argTask:
 		return v.taskArgument(p, r)
 	case argDynptr:
@@ -367,7 +385,7 @@ func (v *verifier) memory(s *state, r uint8, size int, written bool, want argTyp
 
 // mapAllows is check_map_func_compatibility: which helpers work on which maps.
 func (v *verifier) mapAllows(i insn, h *helper, m *Map) error {
-	if m == nil {
+	if m == nil || h.args[0] == argTimer {
 		return nil
 	}
 	needs := map[int32][]MapType{

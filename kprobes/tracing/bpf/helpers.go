@@ -38,6 +38,8 @@ const (
 	argValueOrNull // memory with a value of the map, or NULL
 	argTask        // a struct task_struct
 	argDynptr      // a dynptr
+	argSpinLock    // a spin lock in a value of a map
+	argTimer       // a timer there
 )
 
 // retType says what a helper returns.
@@ -74,6 +76,9 @@ const (
 	helperFuncArgCnt   = 185
 	helperMapPeek      = 89
 	helperRingDrain    = 209
+	helperSpinLock     = 93
+	helperSpinUnlock   = 94
+	helperSetCallback  = 170
 )
 
 // helpers has the functions that tracing programs may call, by number (enum bpf_func_id).
@@ -110,6 +115,8 @@ func helperTable() map[int32]*helper {
 		87:  {"bpf_map_push_elem", (*run).mapPush, retInteger, [5]argType{argMap, argValue, any_}, false},
 		88:  {"bpf_map_pop_elem", (*run).mapPop, retInteger, [5]argType{argMap, argUninitValue}, false},
 		89:  {"bpf_map_peek_elem", (*run).mapPeek, retInteger, [5]argType{argMap, argUninitValue}, false},
+		93:  {"bpf_spin_lock", (*run).spinLock, retVoid, [5]argType{argSpinLock}, false},
+		94:  {"bpf_spin_unlock", (*run).spinLock, retVoid, [5]argType{argSpinLock}, false},
 		112: {"bpf_probe_read_user", (*run).probeReadUser, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
 		113: {"bpf_probe_read_kernel", (*run).probeReadKernel, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
 		114: {"bpf_probe_read_user_str", (*run).probeReadUserString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
@@ -128,6 +135,10 @@ func helperTable() map[int32]*helper {
 		160: {"bpf_ktime_get_coarse_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
 		164: {"bpf_for_each_map_elem", (*run).forEach, retInteger, [5]argType{argMap, argFunc, argStackOrNull, any_}, false},
 		165: {"bpf_snprintf", (*run).snprintf, retInteger, [5]argType{argMemOrNull, argSizeOrZero, argConstString, argMemOrNull, argSizeOrZero}, true},
+		169: {"bpf_timer_init", (*run).timerInit, retInteger, [5]argType{argTimer, argMap, any_}, true},
+		170: {"bpf_timer_set_callback", (*run).timerSetCallback, retInteger, [5]argType{argTimer, argFunc}, true},
+		171: {"bpf_timer_start", (*run).timerStart, retInteger, [5]argType{argTimer, any_, any_}, true},
+		172: {"bpf_timer_cancel", (*run).timerCancel, retInteger, [5]argType{argTimer}, true},
 		173: {"bpf_get_func_ip", func(r *run, _ *[5]uint64) uint64 { return r.hit.Func }, retInteger, [5]argType{argCtx}, true},
 		174: {"bpf_get_attach_cookie", func(r *run, _ *[5]uint64) uint64 { return r.cookie }, retInteger, [5]argType{argCtx}, false},
 		177: {"bpf_trace_vprintk", (*run).traceVprintk, retInteger, [5]argType{argMem, argSize, argMemOrNull, argSizeOrZero}, true},
@@ -167,6 +178,9 @@ func (r *run) funcRet(a *[numArgs]uint64) uint64 {
 	r.store(a[1], r.load(ctxBase+8*uint64(len(r.prog.target.args)), 8), 8)
 	return 0
 }
+
+// spinLock is bpf_spin_lock and bpf_spin_unlock. Programs run one at a time, and nobody else writes a value meanwhile.
+func (r *run) spinLock(*[numArgs]uint64) uint64 { return 0 }
 
 // underCgroup is bpf_current_task_under_cgroup. No element refers to a cgroup, since no descriptor here is of one.
 func (r *run) underCgroup(a *[numArgs]uint64) uint64 {

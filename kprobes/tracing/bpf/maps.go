@@ -108,11 +108,15 @@ type Map struct {
 	tick  uint64 // LRU: counts uses, which old has of each element
 	order []int  // queue and stack: elements, oldest first
 
-	btf      *BTF     // its types, or nil
-	bloom    *bloom   // of a bloom filter
-	draining bool     // the ring buffer of user space: a program reads its records
-	inner    *mapSpec // maps of maps: what each element is like
-	held     []any    // prog array, perf event array, maps of maps: by element: *Prog, PerfOutput, *Map
+	btf      *BTF // its types, or nil
+	lock     field
+	timer    field
+	timers   map[int]*timer // by element
+	users    atomic.Int32   // descriptors and pins: with the last one its timers end
+	bloom    *bloom         // of a bloom filter
+	draining bool           // the ring buffer of user space: a program reads its records
+	inner    *mapSpec       // maps of maps: what each element is like
+	held     []any          // prog array, perf event array, maps of maps: by element: *Prog, PerfOutput, *Map
 	ring     *ringbuf
 	memory   perf.Memory // of a map that user space can map
 }
@@ -270,6 +274,7 @@ func (s *System) newMap(spec mapSpec) (*Map, error) {
 		if err := m.share(int(total)); err != nil {
 			return nil, err
 		}
+		m.users.Store(1)
 		return m, nil
 	case spec.kind == mapHashOfMaps:
 		m.slots = map[string]int{}
@@ -281,6 +286,7 @@ func (s *System) newMap(spec mapSpec) (*Map, error) {
 	if m.stride > 0 {
 		m.chunk = max(1, 1<<16/m.stride)
 	}
+	m.users.Store(1)
 	return m, nil
 }
 
@@ -446,6 +452,7 @@ func (m *Map) take() (int, error) {
 
 // remove gives an element of a hash table back.
 func (m *Map) remove(n int) {
+	m.freeTimer(n)
 	delete(m.slots, m.keys[n])
 	m.keys[n], m.used[n] = "", false
 	m.free = append(m.free, n)
@@ -454,8 +461,11 @@ func (m *Map) remove(n int) {
 // update is map_update_elem of a program on a CPU, or, with cpu < 0, of user space, which gives
 // values for all CPUs.
 func (m *Map) update(key, value []byte, flags uint64, cpu int) error {
+	if flags&updateLock != 0 && m.lock.has() {
+		flags &^= updateLock // nothing runs while a value is written
+	}
 	if flags > updateExist {
-		return syscall.EINVAL // BPF_F_LOCK: no value has a lock
+		return syscall.EINVAL
 	}
 	switch m.kind {
 	case mapQueue, mapStack, mapBloomFilter:
@@ -473,16 +483,17 @@ func (m *Map) update(key, value []byte, flags uint64, cpu int) error {
 	if err != nil {
 		return err
 	}
+	m.freeTimer(n)
 	if cpu >= 0 {
 		at := n * m.cpus
 		if m.cpus > 1 {
 			at += cpu
 		}
-		copy(m.slot(at)[:m.value], value)
+		m.copyValue(m.slot(at)[:m.value], value)
 		return nil
 	}
 	for c := range m.cpus {
-		copy(m.slot(n*m.cpus + c)[:m.value], value[min(c*m.stride, len(value)):])
+		m.copyValue(m.slot(n*m.cpus + c)[:m.value], value[min(c*m.stride, len(value)):])
 	}
 	return nil
 }
@@ -522,7 +533,9 @@ func (m *Map) read(n int) []byte {
 		return append([]byte{}, b[8:8+m.value]...)
 	}
 	if m.cpus == 1 {
-		return append([]byte{}, m.slot(n)[:m.value]...)
+		b := make([]byte, m.value)
+		m.copyValue(b, m.slot(n))
+		return b
 	}
 	var b []byte
 	for cpu := range m.cpus {

@@ -33,7 +33,7 @@ func (m *Map) checkTypes() error {
 		return nil
 	}
 	types := m.btf.types
-	var key *btfType
+	var key *btfType // nil for void
 	if m.btfKey != 0 {
 		t, size, ok := types.sized(m.btfKey)
 		if !ok || size != m.key {
@@ -41,11 +41,62 @@ func (m *Map) checkTypes() error {
 		}
 		key = t
 	}
-	if _, size, ok := types.sized(m.btfValue); !ok || size != m.value {
+	check := keyChecks[m.kind]
+	if key == nil && check == nil {
+		return fmt.Errorf("no type for the keys of a map of type %d: %w", m.kind, syscall.EINVAL)
+	}
+	value, size, ok := types.sized(m.btfValue)
+	if !ok || size != m.value {
 		return fmt.Errorf("a type for values of %d bytes: %w", m.value, syscall.EINVAL)
 	}
-	if m.kind == mapTaskStorage && !key.isWord() {
-		return fmt.Errorf("a type for descriptors of tasks: %w", syscall.EINVAL)
+	if err := m.checkSpecial(value); err != nil {
+		return err
+	}
+	if check == nil {
+		return nil
+	}
+	if err := check(m, key, value); err != nil {
+		return fmt.Errorf("a type for the keys of a map of type %d: %w", m.kind, err)
+	}
+	return nil
+}
+
+// keyChecks is map_check_btf of the types of maps that have it. The type of the key is nil for void.
+var keyChecks = map[MapType]func(m *Map, key, value *btfType) error{
+	mapArray: arrayTypes, mapPerCPUArray: arrayTypes,
+	mapPerfEventArray: noTypes, mapStackTrace: noTypes, mapCgroupArray: noTypes, mapArrayOfMaps: noTypes,
+	mapTaskStorage: wordKey,
+	mapBloomFilter: func(_ *Map, key, _ *btfType) error {
+		if key != nil {
+			return syscall.EINVAL
+		}
+		return nil
+	},
+	mapLPMTrie: func(_ *Map, key, _ *btfType) error {
+		if key == nil || key.kind != btfStruct {
+			return syscall.EINVAL
+		}
+		return nil
+	},
+}
+
+func noTypes(*Map, *btfType, *btfType) error { return errNotSupported }
+
+// wordKey is for keys that are integers of 32 bits.
+func wordKey(_ *Map, key, _ *btfType) error {
+	if key == nil || !key.isWord() {
+		return syscall.EINVAL
+	}
+	return nil
+}
+
+// arrayTypes is array_map_check_btf: an array of one value has no type of the key if that is a section.
+func arrayTypes(m *Map, key, value *btfType) error {
+	if key != nil {
+		return wordKey(m, key, value)
+	}
+	if m.kind != mapArray || m.entries != 1 || value.kind != btfDatasec {
+		return syscall.EINVAL
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
@@ -17,17 +18,25 @@ const (
 	typeProto
 	typeMain
 	typeCallback
+	typeLock
+	typeTimer
+	typeLocked
+	typeTimed
 )
 
 // testTypes are types in BTF: numbers, and the functions of a program.
 func testTypes() []byte {
-	const names = "\x00int\x00long\x00main\x00callback\x00"
+	const names = "\x00int\x00long\x00main\x00callback\x00bpf_spin_lock\x00bpf_timer\x00value\x00"
 	types := []uint32{
 		1, btfInt << 24, 4, 1<<24 | 32,
 		5, btfInt << 24, 8, 1<<24 | 64,
 		0, btfFuncProto << 24, typeInt,
 		10, btfFunc<<24 | 1, typeProto,
 		15, btfFunc << 24, typeProto,
+		24, btfStruct<<24 | 1, 4, 5, typeInt, 0,
+		38, btfStruct<<24 | 2, 16, 5, typeLong, 0, 1, typeLong, 64,
+		48, btfStruct<<24 | 2, 16, 5, typeLock, 0, 1, typeLong, 64,
+		48, btfStruct<<24 | 2, 24, 5, typeTimer, 0, 1, typeLong, 128,
 	}
 	var b []byte
 	for _, w := range append([]uint32{0x0001eb9f, btfHeader, 0, uint32(4 * len(types)), uint32(4 * len(types)), uint32(len(names))}, types...) {
@@ -48,12 +57,15 @@ func (c *fakeCaller) loadTypes(t testing.TB, s *System) uint32 {
 	return uint32(len(c.objects) + 2)
 }
 
-// newTyped makes a map whose keys are of type int, and whose values of type long.
+// newTyped makes a map whose keys are of type int, and whose values of type long if m has no other.
 func (c *fakeCaller) newTyped(t testing.TB, s *System, m mapSpec) uint32 {
 	t.Helper()
+	if m.btfValue == 0 {
+		m.btfValue = typeLong
+	}
 	r, _, err := c.call(s, cmdMapCreate, map[int]any{
 		0: uint32(m.kind), 4: uint32(m.key), 8: uint32(m.value), 12: uint32(m.entries), 16: m.flags,
-		48: c.loadTypes(t, s), 52: uint32(typeInt), 56: uint32(typeLong),
+		48: c.loadTypes(t, s), 52: uint32(typeInt), 56: m.btfValue,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -217,4 +229,120 @@ func FuzzUserRing(f *testing.F) {
 			t.Error("the program was ended")
 		}
 	})
+}
+
+// locked and timed are maps whose values have a lock, and a timer.
+var (
+	locked = mapSpec{kind: mapArray, key: 4, value: 16, entries: 1, btfValue: typeLocked}
+	timed  = mapSpec{kind: mapHash, key: 4, value: 24, entries: 4, btfValue: typeTimed}
+)
+
+// TestSpecialFields: user space does not see locks and timers, and does not write them.
+func TestSpecialFields(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	for fd, size := range map[uint32]int{c.newTyped(t, s, locked): 4, c.newTyped(t, s, timed): 16} {
+		m := c.objects[fd-3].(*Map)
+		value := slices.Repeat([]byte{0xff}, m.value)
+		at, key := c.put(value), c.put(make([]byte, 4))
+		if _, _, err := c.call(s, cmdMapUpdate, map[int]any{0: fd, 8: key, 16: at}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.call(s, cmdMapLookup, map[int]any{0: fd, 8: key, 16: at}); err != nil {
+			t.Fatal(err)
+		}
+		for n, b := range c.memory[at-base : at-base+uint64(m.value)] {
+			if want := byte(0xff); b != want && n >= size || b != 0 && n < size {
+				t.Errorf("byte %d of a value with %d of the kernel's is %#x", n, size, b)
+			}
+		}
+	}
+	for fd, want := range map[uint32]error{c.newMap(t, s, mapArray, 4, 16, 1, 0): syscall.EINVAL, c.newTyped(t, s, locked): nil} {
+		_, _, err := c.call(s, cmdMapUpdate, map[int]any{0: fd, 8: c.put(make([]byte, 4)), 16: c.put(make([]byte, 24)), 24: uint64(updateLock)})
+		if !errors.Is(err, want) {
+			t.Errorf("an update with a lock of map %d: %v, want %v", fd, err, want)
+		}
+	}
+}
+
+// TestTimers: a timer runs once, not after it was cancelled, and keeps its program as long as somebody has its map.
+func TestTimers(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	var waits []func(h *Hit)
+	stopped := 0
+	s.conf.After = func(_ int64, _ int, do func(h *Hit)) func() {
+		waits = append(waits, do)
+		return func() { stopped++ }
+	}
+	fd := c.newTyped(t, s, timed)
+	counter := c.newMap(t, s, mapArray, 4, 8, 1, 0)
+	key := c.put(make([]byte, 4))
+	if _, _, err := c.call(s, cmdMapUpdate, map[int]any{0: fd, 8: key, 16: c.put(make([]byte, 24))}); err != nil {
+		t.Fatal(err)
+	}
+	count := loadMap(1, counter)
+	count[0].src = pseudoMapValue
+	body := slices.Concat([]insn{st(sizeW, 10, -4, 0), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, fd), []insn{callHelper(1), jmpK(jmpJNE, 0, 0, 1), exit, movX(6, 0), movX(1, 6)},
+		loadMap(2, fd), []insn{
+			movK(3, 1), callHelper(169), movX(1, 6),
+			{code: classLD | modeIMM | sizeDW, dst: 2, src: pseudoFunc, imm: 7},
+			{},
+			callHelper(helperSetCallback),
+			movX(1, 6), movK(2, 1000), movK(3, 0), callHelper(171), exit,
+		})
+	begin := len(body)
+	prog := slices.Concat(body, count, []insn{movK(2, 1), {code: classSTX | modeAtomic | sizeDW, dst: 1, src: 2, imm: aluADD}, movK(0, 0), exit})
+	funcs := c.put(binary.LittleEndian.AppendUint32(nil, 0))
+	for _, w := range []uint32{typeMain, uint32(begin), typeCallback} {
+		c.put(binary.LittleEndian.AppendUint32(nil, w))
+	}
+	r, _, err := c.call(s, cmdProgLoad, map[int]any{
+		0: uint32(ProgSchedCLS), 4: uint32(len(prog)), 8: c.put(code(prog...)), 16: c.put([]byte("GPL\x00" + string(make([]byte, 128)))),
+		72: c.loadTypes(t, s), 76: uint32(funcInfoSize), 80: funcs, 88: uint32(2),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Object.(*Prog)
+	fire := func(n int) {
+		waits[n](&Hit{Trap: &abi.Trap{Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, Comm: new([abi.TaskCommLen]byte)})
+	}
+	counted := func() uint64 { return binary.LittleEndian.Uint64(c.objects[counter-3].(*Map).slot(0)) }
+	if got := s.runOnce(p, nil); got != 0 || len(waits) != 1 {
+		t.Fatalf("start: %d, %d wait", int64(got), len(waits))
+	}
+	fire(0)
+	fire(0)
+	if counted() != 1 || p.warned.Load() {
+		t.Errorf("a timer that was started once has run %d times", counted())
+	}
+	update := func() {
+		if _, _, err := c.call(s, cmdMapUpdate, map[int]any{0: fd, 8: key, 16: c.put(make([]byte, 24))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update() // the timer ends
+	s.runOnce(p, nil)
+	update()
+	fire(1)
+	if counted() != 1 || stopped != 1 {
+		t.Errorf("a timer of a value that was written ran: %d, %d stopped", counted(), stopped)
+	}
+	s.runOnce(p, nil)
+	s.Release(p)
+	fire(2)
+	if counted() != 2 {
+		t.Errorf("a timer whose program has no descriptor has run %d times", counted())
+	}
+	s.Release(c.objects[fd-3])
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		s.objects.Lock()
+		left := len(s.progs.all)
+		s.objects.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the program stays when nobody has the map of its timer")
+		}
+	}
 }

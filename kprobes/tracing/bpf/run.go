@@ -72,6 +72,7 @@ type run struct {
 	left   int
 	tails  int
 	keys   [maxNested][]byte
+	timer  *timer // whose function runs
 	dyns   [maxNested][dynptrSize]byte
 	args   [maxNested + 1][numArgs]uint64 // of helpers, by how many callbacks are nested
 	ctx    [maxCtx]byte                   // what the first argument points to; zero after that
@@ -83,6 +84,13 @@ type run struct {
 
 // execute runs a program, and returns what it returns. The caller holds mem.
 func (r *run) execute(p *Prog, cookie uint64, h *Hit) uint64 {
+	r.begin(p, cookie, h)
+	r.steps(0)
+	return r.finish(p)
+}
+
+// begin makes the memory that only the program has.
+func (r *run) begin(p *Prog, cookie uint64, h *Hit) {
 	r.prog, r.hit, r.cookie, r.fault = p, h, cookie, ""
 	r.depth, r.nested, r.left, r.tails = 0, 0, maxSteps, 0
 	r.reg = [maxReg]uint64{1: ctxBase, r10: stackBase + stackSize}
@@ -90,7 +98,10 @@ func (r *run) execute(p *Prog, cookie uint64, h *Hit) uint64 {
 	n := copy(r.ctx[:], h.Ctx)
 	clear(r.ctx[n:max(n, r.high)])
 	r.high = n
-	r.steps(0)
+}
+
+// finish returns what the program has returned.
+func (r *run) finish(p *Prog) uint64 {
 	r.hit = nil
 	if r.fault != "" {
 		p.faulted(r.fault)

@@ -45,7 +45,7 @@ func (r *run) storageGet(a *[numArgs]uint64) uint64 {
 	if err != nil {
 		return 0
 	}
-	copy(m.slot(n), value)
+	m.copyValue(m.slot(n), value)
 	return m.address(n)
 }
 

@@ -51,6 +51,7 @@ type verifier struct {
 	processed int
 	lastID    uint32
 	states    map[int][]*state // those that were followed from an instruction, where paths join
+	asyncs    []asyncCallback  // functions that timers call
 	joins     []bool           // by instruction: paths join here
 	starts    []int            // of functions
 	todo      []*state
@@ -72,6 +73,7 @@ type function struct {
 	stack    []slot // as deep as it was written, from the frame pointer down
 	site     int    // the call
 	callback bool
+	async    bool // a timer calls it
 }
 
 // state holds what the verifier knows at one point of a path.
@@ -81,7 +83,8 @@ type state struct {
 	refs   []reference
 	parent *state // what was kept last on the path
 
-	branches int // of what was kept: paths from it that have not ended
+	lock     uint32 // the value whose lock is taken, or 0
+	branches int    // of what was kept: paths from it that have not ended
 }
 
 // reference is a record that has to be given back.
@@ -95,7 +98,7 @@ func (s *state) top() *function { return s.frames[len(s.frames)-1] }
 func (s *state) regs() *[maxReg]value { return &s.top().regs }
 
 func (s *state) clone() *state {
-	c := &state{pc: s.pc, refs: slices.Clone(s.refs), parent: s.parent}
+	c := &state{pc: s.pc, refs: slices.Clone(s.refs), parent: s.parent, lock: s.lock}
 	for _, f := range s.frames {
 		copied := *f
 		copied.stack = slices.Clone(f.stack)
@@ -247,13 +250,18 @@ func (v *verifier) useMap(a *attr, n int, i insn, high uint64) error {
 	if !ok {
 		return v.refuse(badObject(v.caller.Object(fd)), "fd %d is not pointing to valid bpf_map", fd)
 	}
+	if err := v.mapCompatible(m); err != nil {
+		return err
+	}
 	direct := i.src == pseudoMapValue || i.src == pseudoMapIdxValue
 	switch {
 	case !direct && high != 0:
 		return v.refuse(syscall.EINVAL, "unrecognized bpf_ld_imm64 insn")
 	case direct && m.kind != mapArray:
 		return v.refuse(syscall.EINVAL, "no direct value access support for this map type")
-	case direct && (m.entries != 1 || high >= uint64(m.value)):
+	case direct && m.entries != 1:
+		return v.refuse(errNotSupported, "invalid access to map value pointer, value_size=%d off=%d", m.value, high)
+	case direct && high >= uint64(m.value):
 		return v.refuse(syscall.EINVAL, "invalid access to map value pointer, value_size=%d off=%d", m.value, high)
 	case direct:
 		v.prog.wide[n] = m.address(0) + high
@@ -447,13 +455,13 @@ func (s *state) ended() {
 
 // covered reports whether all that can be in s can be in an older state; exactly, if they have to be the same.
 func (s *state) covered(old *state, exactly bool) bool {
-	if len(s.frames) != len(old.frames) || len(s.refs) != len(old.refs) {
+	if len(s.frames) != len(old.frames) || len(s.refs) != len(old.refs) || s.lock != old.lock {
 		return false
 	}
 	ids := map[uint32]uint32{}
 	for n, f := range s.frames {
 		o := old.frames[n]
-		if f.site != o.site || f.callback != o.callback {
+		if f.site != o.site || f.callback != o.callback || f.async != o.async {
 			return false
 		}
 		for r := range f.regs {
@@ -542,6 +550,9 @@ func (v *verifier) step(s *state, i insn) (done bool, err error) {
 		default:
 			m := v.mapOf(objBase + (v.prog.wide[at]-mapBase)>>mapShift<<objShift)
 			regs[i.dst] = value{typ: regMapValue, m: m, off: int32(v.prog.wide[at] - m.address(0))}
+			if m.lock.has() {
+				regs[i.dst].id = v.newID()
+			}
 		}
 		return false, nil
 	case classLDX:
@@ -897,7 +908,21 @@ func (v *verifier) mapRange(p value, r uint8, off, size int, store bool) error {
 	case !store && m.flags&flagProgWrite != 0:
 		return v.refuse(syscall.EACCES, "read from map forbidden, value_size=%d off=%d size=%d", m.value, int(p.off)+off, size)
 	}
-	return v.within(p, r, off, size, m.value, fmt.Sprintf("invalid access to map value, value_size=%d", m.value))
+	if err := v.within(p, r, off, size, m.value, fmt.Sprintf("invalid access to map value, value_size=%d", m.value)); err != nil {
+		return err
+	}
+	at := int64(p.off) + int64(off)
+	lo, hi := at+p.smin, at+int64(p.umax)+int64(size)
+	if p.isConst() {
+		at += int64(p.bits)
+		lo, hi = at, at+int64(size)
+	}
+	for _, f := range []*field{&m.lock, &m.timer} {
+		if f.touches(lo, hi) {
+			return v.refuse(syscall.EACCES, "%s cannot be accessed directly by load/store", f.special.name)
+		}
+	}
+	return nil
 }
 
 // context is what a load from the program's first argument gives.
@@ -1174,7 +1199,7 @@ func (s *state) isNull(p value, null bool) {
 			return
 		}
 		v.typ-- // regMapValueOrNull, regRecordOrNull, regMemOrNull
-		if v.ref == 0 {
+		if v.ref == 0 && (v.m == nil || !v.m.lock.has()) {
 			v.id = 0
 		}
 		if v.inner { // what such an element holds is a map
@@ -1203,6 +1228,9 @@ func (v *verifier) exit(s *state, at int) (done bool, err error) {
 	i := v.prog.insns[at]
 	if i.imm != 0 || i.src != 0 || i.dst != 0 || i.off != 0 {
 		return false, v.refuse(syscall.EINVAL, "BPF_EXIT uses reserved fields")
+	}
+	if s.lock != 0 {
+		return false, v.refuse(syscall.EINVAL, "bpf_spin_unlock is missing")
 	}
 	regs := s.regs()
 	if len(s.frames) > 1 {
@@ -1237,6 +1265,12 @@ func (v *verifier) exit(s *state, at int) (done bool, err error) {
 	}
 	if err := v.readable(s, r0); err != nil {
 		return false, err
+	}
+	if s.top().async {
+		if r := regs[r0]; r.typ != regScalar {
+			return false, v.refuse(syscall.EINVAL, "In async callback the register R0 is not a known value (%s)", regNames[r.typ])
+		}
+		return true, v.inRange(regs[r0], "async callback", 0)
 	}
 	return true, v.returned(regs[r0])
 }

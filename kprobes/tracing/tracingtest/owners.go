@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
@@ -14,6 +15,11 @@ type Owners struct{}
 
 // HashPtr returns what %p shows of an address: another number for another one.
 func (Owners) HashPtr(addr uint64) uint32 { return uint32(addr * 0x9e3779b97f4a7c15 >> 32) }
+
+// AfterFunc calls f in real time.
+func (Owners) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	return time.AfterFunc(d, f).Stop
+}
 
 // TaskOn returns 0: the vCPUs are idle.
 func (Owners) TaskOn(int) uint64 { return 0 }

@@ -15,7 +15,7 @@ static int map(int type, int key, int value, int entries, int flags)
 	return bpf(BPF_MAP_CREATE, &a);
 }
 
-static struct bpf_insn prog[128];
+static struct bpf_insn prog[256];
 static int n;
 
 static void put(int code, int dst, int src, int off, int imm)

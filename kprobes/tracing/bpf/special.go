@@ -1,0 +1,413 @@
+package bpf
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"syscall"
+)
+
+// special is a field of a value that the kernel keeps for itself: user space does not see what is in it, and programs use it
+// by helpers only.
+type special struct {
+	name  string // of its structure
+	size  int    // bytes
+	align uint32
+}
+
+// The structures of such fields.
+var (
+	spinLock = special{name: "bpf_spin_lock", size: 4, align: 4}
+	bpfTimer = special{name: "bpf_timer", size: 16, align: 8}
+)
+
+// Why a value has no such field, in place of its offset.
+const (
+	noField     = -1
+	manyFields  = -2
+	notAStruct  = -3
+	badLocation = -4
+)
+
+// find returns where in a structure the field is, or why it has none: btf_find_struct_field.
+func (f *special) find(c *btfCheck, t *btfType) int {
+	switch t.kind {
+	case btfDatasec:
+		return f.findIn(c, t, func(word func(int) uint32) (typ, off uint32) {
+			variable, _ := c.find(word(0))
+			return variable.size, word(4)
+		})
+	case btfStruct:
+		return f.findIn(c, t, func(word func(int) uint32) (typ, off uint32) {
+			off = word(8)
+			if t.flag {
+				off &= 0xffffff
+			}
+			if off%8 != 0 {
+				return word(4), 1 // between two bytes
+			}
+			return word(4), off / 8
+		})
+	}
+	return notAStruct
+}
+
+func (f *special) findIn(c *btfCheck, t *btfType, at func(word func(int) uint32) (typ, off uint32)) int {
+	const each = 12
+	found := noField
+	for n := range int(t.vlen) {
+		typ, off := at(func(i int) uint32 { return t.word(n*each + i) })
+		m, ok := c.find(typ)
+		if !ok || m == nil || m.kind != btfStruct || c.nameOf(m) != f.name || int(m.size) != f.size {
+			continue
+		}
+		switch {
+		case off%f.align != 0:
+			return badLocation
+		case found >= 0:
+			return manyFields
+		}
+		found = int(off)
+	}
+	return found
+}
+
+// nameOf returns a type's name.
+func (c *btfCheck) nameOf(t *btfType) string {
+	b := c.strings[min(int(t.name), len(c.strings)):]
+	if end := slices.Index(b, 0); end >= 0 {
+		b = b[:end]
+	}
+	return string(b)
+}
+
+// field is such a field of a map's values.
+type field struct {
+	*special
+	off int // or why there is none
+}
+
+// has reports whether the values have the field.
+func (f *field) has() bool { return f.special != nil && f.off >= 0 }
+
+// touches reports whether bytes of a value from lo up to hi may be the field's.
+func (f *field) touches(lo, hi int64) bool {
+	return f.has() && lo < int64(f.off+f.size) && int64(f.off) < hi
+}
+
+// checkSpecial finds the fields of the values. It fails with EACCES in a map that programs only read, and with ENOTSUPP and
+// EOPNOTSUPP in one whose type has no such fields.
+func (m *Map) checkSpecial(value *btfType) error {
+	m.lock = field{&spinLock, spinLock.find(m.btf.types, value)}
+	m.timer = field{&bpfTimer, bpfTimer.find(m.btf.types, value)}
+	switch {
+	case (m.lock.has() || m.timer.has()) && m.flags&flagProgRead != 0:
+		return fmt.Errorf("a lock or a timer in a map that programs only read: %w", syscall.EACCES)
+	case m.lock.has() && m.kind != mapHash && m.kind != mapArray && m.kind != mapTaskStorage:
+		return fmt.Errorf("a lock in a map of type %d: %w", m.kind, errNotSupported)
+	case m.timer.has() && m.kind != mapHash && m.kind != mapArray && m.kind != mapLRUHash:
+		return fmt.Errorf("a timer in a map of type %d: %w", m.kind, syscall.EOPNOTSUPP)
+	}
+	return nil
+}
+
+// copyValue writes a value but for what the kernel keeps in it for itself.
+func (m *Map) copyValue(to, from []byte) {
+	if !m.lock.has() && !m.timer.has() {
+		copy(to, from)
+		return
+	}
+	for at := range min(len(to), len(from)) {
+		if n := int64(at); !m.lock.touches(n, n+1) && !m.timer.touches(n, n+1) {
+			to[at] = from[at]
+		}
+	}
+}
+
+// specialArgument checks a pointer to such a field of a map's value: process_spin_lock and process_timer_func.
+func (v *verifier) specialArgument(p value, r uint8, f *field) error {
+	name := f.special.name
+	at := int64(p.bits) + int64(p.off)
+	switch {
+	case !p.isConst():
+		return v.refuse(syscall.EACCES, "R%d doesn't have constant offset. %s has to be at the constant offset", r, name)
+	case p.m.btf == nil:
+		return v.refuse(syscall.EACCES, "map '%s' has to have BTF in order to use %s", p.m.name, name)
+	case f.off == manyFields:
+		return v.refuse(syscall.EACCES, "map '%s' has more than one 'struct %s'", p.m.name, name)
+	case f.off == noField:
+		return v.refuse(syscall.EACCES, "map '%s' doesn't have 'struct %s'", p.m.name, name)
+	case f.off < 0:
+		return v.refuse(syscall.EACCES, "map '%s' is not a struct type or %s is mangled", p.m.name, name)
+	case at != int64(f.off) && f.special == &bpfTimer:
+		return v.refuse(syscall.EACCES, "off %d doesn't point to 'struct %s' that is at %d", at, name, f.off)
+	case at != int64(f.off):
+		return v.refuse(syscall.EACCES, "off %d doesn't point to 'struct %s'", at, name)
+	}
+	return nil
+}
+
+// lockArgument follows bpf_spin_lock and bpf_spin_unlock.
+func (v *verifier) lockArgument(s *state, r uint8, take bool) error {
+	p := s.regs()[r]
+	if p.typ != regMapValue {
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], regNames[regMapValue])
+	}
+	lock := p.m.lock
+	if lock.special == nil {
+		lock = field{&spinLock, noField}
+	}
+	if err := v.specialArgument(p, r, &lock); err != nil {
+		return err
+	}
+	switch {
+	case take && s.lock != 0:
+		return v.refuse(syscall.EACCES, "Locking two bpf_spin_locks are not allowed")
+	case take:
+		s.lock = p.id
+	case s.lock == 0:
+		return v.refuse(syscall.EACCES, "bpf_spin_unlock without taking a lock")
+	case s.lock != p.id:
+		return v.refuse(syscall.EACCES, "bpf_spin_unlock of different lock")
+	default:
+		s.lock = 0
+	}
+	return nil
+}
+
+// timerArgument checks a timer, and returns the map that has it.
+func (v *verifier) timerArgument(p value, r uint8, m **Map) error {
+	if p.typ != regMapValue {
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], regNames[regMapValue])
+	}
+	timer := p.m.timer
+	if timer.special == nil {
+		timer = field{&bpfTimer, noField}
+	}
+	*m = p.m
+	return v.specialArgument(p, r, &timer)
+}
+
+// async follows a function that a timer calls, once for each map.
+func (v *verifier) async(at int, m *Map) {
+	for _, known := range v.asyncs {
+		if known.at == at && known.m == m {
+			return
+		}
+	}
+	v.asyncs = append(v.asyncs, asyncCallback{at, m})
+	f := &function{async: true}
+	f.regs[1] = value{typ: regMap, m: m}
+	f.regs[2] = value{typ: regKey, m: m}
+	f.regs[3] = value{typ: regMapValue, m: m}
+	f.regs[r10] = value{typ: regStack}
+	v.todo = append(v.todo, &state{pc: at, frames: []*function{f}})
+}
+
+// asyncCallback is a function that timers of a map call.
+type asyncCallback struct {
+	at int
+	m  *Map
+}
+
+// mapCompatible is check_map_prog_compatibility: which programs may use a map with locks or timers.
+func (v *verifier) mapCompatible(m *Map) error {
+	tracing := false
+	switch v.prog.kind {
+	case ProgKprobe, ProgTracepoint, ProgPerfEvent, ProgRawTracepoint, ProgRawTracepointWritable:
+		tracing = true
+	default:
+	}
+	switch {
+	case m.lock.has() && v.prog.kind == ProgSocketFilter:
+		return v.refuse(syscall.EINVAL, "socket filter progs cannot use bpf_spin_lock yet")
+	case m.lock.has() && tracing:
+		return v.refuse(syscall.EINVAL, "tracing progs cannot use bpf_spin_lock yet")
+	case m.lock.has() && v.prog.sleepable:
+		return v.refuse(syscall.EINVAL, "sleepable progs cannot use bpf_spin_lock yet")
+	case m.timer.has() && tracing:
+		return v.refuse(syscall.EINVAL, "tracing progs cannot use bpf_timer yet")
+	}
+	return nil
+}
+
+// timer is struct bpf_hrtimer: what calls a function of a program for an element of a map. It is guarded by System.mem.
+type timer struct {
+	m        *Map
+	slot     int
+	prog     *Prog // nil until a function was set
+	callback int
+	stop     func() // ends the wait; nil if it is not started
+	started  int    // counts, so that what has ended too late is told from what waits now
+}
+
+// element returns the map of a pointer to a timer, and the element that has it.
+func (r *run) timerAt(addr uint64) (m *Map, slot int) {
+	at := addr - mapBase
+	if at >= mapEnd-mapBase {
+		return nil, 0
+	}
+	m = r.sys.byIndex[at>>mapShift]
+	if m == nil || !m.timer.has() || m.stride == 0 {
+		return nil, 0
+	}
+	return m, int(at&(1<<mapShift-1)) / m.stride
+}
+
+// timerOf returns the timer at a pointer, or nil if it was not made.
+func (r *run) timerOf(addr uint64) *timer {
+	m, slot := r.timerAt(addr)
+	if m == nil {
+		return nil
+	}
+	return m.timers[slot]
+}
+
+// timerInit is bpf_timer_init.
+func (r *run) timerInit(a *[numArgs]uint64) uint64 {
+	const clockRealtime, maxClocks = 0, 16
+	if clock := a[2]; clock >= maxClocks || clock != clockRealtime && clock != clockMonotonic && clock != clockBoottime {
+		return errno(syscall.EINVAL)
+	}
+	m, slot := r.timerAt(a[0])
+	switch {
+	case m == nil || m != r.mapAt(a[1]):
+		return errno(syscall.EINVAL)
+	case m.timers[slot] != nil:
+		return errno(syscall.EBUSY)
+	case m.users.Load() == 0:
+		return errno(syscall.EPERM)
+	}
+	if m.timers == nil {
+		m.timers = map[int]*timer{}
+	}
+	m.timers[slot] = &timer{m: m, slot: slot}
+	return 0
+}
+
+// timerSetCallback is bpf_timer_set_callback. The timer keeps the program until it is cancelled.
+func (r *run) timerSetCallback(a *[numArgs]uint64) uint64 {
+	t := r.timerOf(a[0])
+	switch {
+	case t == nil:
+		return errno(syscall.EINVAL)
+	case t.m.users.Load() == 0:
+		return errno(syscall.EPERM)
+	}
+	if t.prog != r.prog {
+		t.drop()
+		t.prog = r.prog
+		t.prog.timers++
+	}
+	t.callback = int(a[1] - funcBase)
+	return 0
+}
+
+// timerStart is bpf_timer_start.
+func (r *run) timerStart(a *[numArgs]uint64) uint64 {
+	t := r.timerOf(a[0])
+	if t == nil || t.prog == nil || a[2] != 0 || r.sys.conf.After == nil {
+		return errno(syscall.EINVAL)
+	}
+	t.halt()
+	t.started++
+	now := t.started
+	t.stop = r.sys.conf.After(int64(min(a[1], 1<<63-1)), r.hit.Trap.CPU, func(h *Hit) { r.sys.fire(t, now, h) })
+	return 0
+}
+
+// timerCancel is bpf_timer_cancel: it returns 1 if the timer had been started. A callback cannot cancel its own timer.
+func (r *run) timerCancel(a *[numArgs]uint64) uint64 {
+	t := r.timerOf(a[0])
+	switch {
+	case t == nil:
+		return errno(syscall.EINVAL)
+	case t == r.timer:
+		return errno(syscall.EDEADLK)
+	}
+	waited := t.halt()
+	t.drop()
+	if waited {
+		return 1
+	}
+	return 0
+}
+
+// halt ends the wait of a timer. It returns false if the timer was not started.
+func (t *timer) halt() bool {
+	if t.stop == nil {
+		return false
+	}
+	t.stop()
+	t.stop = nil
+	t.started++
+	return true
+}
+
+// drop gives the timer's program back.
+func (t *timer) drop() {
+	p := t.prog
+	if p == nil {
+		return
+	}
+	t.prog = nil
+	if p.timers--; p.timers == 0 {
+		go p.sys.ended(p) // the locks of objects come first
+	}
+}
+
+// ended ends a program that only a timer has kept.
+func (s *System) ended(p *Prog) {
+	s.objects.Lock()
+	var ends []func()
+	if p.refs == 0 && s.progs.all[p.id] == p {
+		ends = s.unload(p)
+	}
+	s.objects.Unlock()
+	for _, end := range ends {
+		end()
+	}
+}
+
+// freeTimer ends the timer of an element. The caller holds mem.
+func (m *Map) freeTimer(slot int) {
+	if t := m.timers[slot]; t != nil {
+		t.halt()
+		t.drop()
+		delete(m.timers, slot)
+	}
+}
+
+// freeTimers ends all timers of a map. The caller holds mem.
+func (m *Map) freeTimers() {
+	for slot := range m.timers {
+		m.freeTimer(slot)
+	}
+}
+
+// fire calls the function of a timer whose wait has ended.
+func (s *System) fire(t *timer, started int, h *Hit) {
+	s.mem.Lock()
+	defer s.mem.Unlock()
+	if t.started != started || t.stop == nil || t.prog == nil {
+		return
+	}
+	t.stop = nil
+	key := binary.LittleEndian.AppendUint32(nil, uint32(t.slot))
+	if t.m.slots != nil {
+		key = []byte(t.m.keys[t.slot])
+	}
+	s.run.timer = t
+	s.run.callTimer(t, key, h)
+	s.run.timer = nil
+}
+
+// callTimer executes the function of a timer. The caller holds mem.
+func (r *run) callTimer(t *timer, key []byte, h *Hit) {
+	p := t.prog
+	r.begin(p, 0, h)
+	r.keys[0], r.nested = key, 1
+	r.reg[1], r.reg[2], r.reg[3] = t.m.pointer(), keyBase, t.m.address(t.slot)
+	r.steps(t.callback)
+	r.finish(p)
+}
