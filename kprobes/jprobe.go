@@ -112,7 +112,7 @@ func (k *Kprobes) JprobeEntry(name string) (uint64, error) {
 	if k.has[release.NoJprobes] {
 		return 0, errf(syscall.ENOSYS, "this release has no jprobes")
 	}
-	addr := k.symbol(name)
+	addr := addressOf(k.cfg.Symbols, name)
 	if addr == 0 {
 		return 0, errf(syscall.ENOENT, "no symbol %s", name)
 	}

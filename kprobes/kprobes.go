@@ -130,7 +130,7 @@ type Config struct {
 }
 
 // Kprobes holds all probes of one kernel: the table, and what decides what happens to a probe. The queue of
-// jumps, the known boundaries and the hooked calls are types of their own, which it asks.
+// jumps, the writes of text, the copies of instructions and the hooked calls are types of their own, which it asks.
 type Kprobes struct {
 	cfg Config
 	has release.Set // what cfg.Linux does
@@ -145,9 +145,9 @@ type Kprobes struct {
 	allOff       bool         // kprobes_all_disarmed
 	armed        atomic.Int64 // number of armed points
 	armedChanges atomic.Uint64
-	bounds       boundaryCache
-	batch        *batch // if not nil, collects writes of text for one flush
-	reregWarn    bool   // the WARN_ON_ONCE of a second registration has been printed
+	writes       textWrites
+	slots        insnSlots
+	reregWarn    bool // the WARN_ON_ONCE of a second registration has been printed
 
 	cpus      []ctlblk
 	returning hookedCalls
@@ -161,14 +161,20 @@ type Kprobes struct {
 func New(c Config) *Kprobes {
 	k := &Kprobes{cfg: c, has: c.Linux.Set(), cpus: make([]ctlblk, c.Machine.CPUs())}
 	k.jumps.timer, k.jumps.run = c.Machine, k.runOptimizer
-	k.bounds.symbols, k.bounds.original = c.Symbols, k.original
+	k.writes.text = c.Text
+	k.slots = insnSlots{memory: c.Slots, tables: c.Tables, has: k.has, noPreempt: c.NoPreempt, writes: &k.writes, original: k.original}
+	k.slots.bounds.symbols, k.slots.bounds.original = c.Symbols, k.original
 	k.blacklist.tables, k.blacklist.symbols = c.Tables, c.Symbols
 	k.returning.text, k.returning.symbols, k.returning.name = c.Text, c.Symbols, release.Trampoline.Of(c.Linux)
 	if c.Optimizer != nil {
 		k.sayOptimization(true)
 	}
-	if err := k.writeReleaseCode(); err != nil {
+	var err error
+	if k.relCode, err = writeReleaseCode(k.has, c.Symbols, c.Slots, &k.writes); err != nil {
 		panic(err) // it is the first slot to be allocated
+	}
+	if at := k.relCode.trampoline; at != 0 {
+		k.returning.trampoline.Store(at)
 	}
 	return k
 }
@@ -328,7 +334,7 @@ func (k *Kprobes) registerFirst(p *Kprobe) error {
 	pt := &point{addr: p.Addr}
 	pt.list.Store(newList([]*Kprobe{p}))
 	pt.flags.Store(uint32(p.State()))
-	if err := k.prepare(pt); err != nil {
+	if err := k.slots.prepare(pt); err != nil {
 		return err
 	}
 	p.showOpcode(pt)
@@ -337,7 +343,7 @@ func (k *Kprobes) registerFirst(p *Kprobe) error {
 	if !k.allOff && !pt.disabled() {
 		if err := k.arm(pt); err != nil {
 			k.table.remove(pt)
-			k.freeCode(pt)
+			k.slots.free(pt)
 			return err
 		}
 	}
@@ -406,7 +412,7 @@ func (k *Kprobes) join(pt *point, p *Kprobe) error {
 // probes stay gone.
 func (k *Kprobes) revive(pt *point) error {
 	if !pt.has(FlagFtrace) {
-		if err := k.prepare(pt); err != nil {
+		if err := k.slots.prepare(pt); err != nil {
 			return err
 		}
 		pt.noOpt = k.prepareDetour(pt)
@@ -542,7 +548,7 @@ func (k *Kprobes) UnregisterAll(ps []*Kprobe, by ...*Hit) error {
 	defer k.mu.Unlock()
 	for _, pt := range gone {
 		k.releaseDetour(pt)
-		k.freeCode(pt)
+		k.slots.free(pt)
 	}
 	return nil
 }
@@ -587,7 +593,7 @@ func (k *Kprobes) arm(pt *point) error {
 	for _, outer := range k.jumpsOver(pt.addr) {
 		k.unoptimize(outer, true, "a probe is armed in its region")
 	}
-	if err := k.poke(pt, abi.Patch{Addr: pt.addr, Bytes: int3Text}); err != nil {
+	if err := k.writes.poke(pt, abi.Patch{Addr: pt.addr, Bytes: int3Text}); err != nil {
 		return err
 	}
 	k.setArmed(pt, true)
@@ -626,7 +632,7 @@ func (k *Kprobes) disarm(pt *point) error {
 }
 
 func (k *Kprobes) disarmInt3(pt *point) error {
-	err := k.poke(pt, abi.Patch{Addr: pt.addr, Bytes: pt.code.Load().orig[:1]})
+	err := k.writes.poke(pt, abi.Patch{Addr: pt.addr, Bytes: pt.code.Load().orig[:1]})
 	if err == nil {
 		k.setArmed(pt, false)
 	}
@@ -713,8 +719,7 @@ func (k *Kprobes) switchAll(on bool) (changed bool, err error) {
 	if on {
 		act = k.arm
 	}
-	n := 2 * len(k.table.sorted)
-	k.batch = &batch{make([]abi.Patch, 0, n), make([]*point, 0, n)}
+	k.writes.collect(2 * len(k.table.sorted))
 	total, failed := 0, 0
 	for _, pt := range k.table.sorted {
 		if pt.disabled() {
@@ -726,58 +731,22 @@ func (k *Kprobes) switchAll(on bool) (changed bool, err error) {
 			err = e
 		}
 	}
-	kept, e := k.flush(on)
+	kept, e := k.writes.flush()
 	if e != nil {
 		err = e
 	}
-	k.saySwitched(on, total, failed+kept)
+	for _, pt := range kept {
+		k.setArmed(pt, !on)
+		if on {
+			k.unoptimize(pt, false, "it stays a breakpoint") // it has just been queued
+		}
+	}
+	k.saySwitched(on, total, failed+len(kept))
 	return true, err
 }
 
 // int3Text is the byte of a breakpoint.
 var int3Text = []byte{int3}
-
-// batch holds the patches that one turn of the global switch writes, in order, each
-// with its point, or with nil when it removes a jump.
-type batch struct {
-	patches []abi.Patch
-	points  []*point
-}
-
-// poke writes text, slots and detour buffers; nothing else does. It writes at once, or,
-// while the global switch turns, adds to the batch. pt is the point whose breakpoint is
-// written, or nil. The caller holds mu.
-func (k *Kprobes) poke(pt *point, patches ...abi.Patch) error {
-	if k.batch == nil {
-		return k.cfg.Text.Poke(patches...)
-	}
-	for _, p := range patches {
-		k.batch.patches = append(k.batch.patches, p)
-		k.batch.points = append(k.batch.points, pt)
-	}
-	return nil
-}
-
-// flush writes the batch. If that fails, it writes the patches that can be written, and
-// returns the number of points that did not change.
-func (k *Kprobes) flush(on bool) (failed int, err error) {
-	b := k.batch
-	k.batch = nil
-	if len(b.patches) == 0 || k.cfg.Text.Poke(b.patches...) == nil {
-		return 0, nil
-	}
-	for i, p := range b.patches {
-		e := k.cfg.Text.Poke(p)
-		if pt := b.points[i]; e != nil && pt != nil {
-			failed, err = failed+1, e
-			k.setArmed(pt, !on)
-			if on {
-				k.unoptimize(pt, false, "it stays a breakpoint") // it has just been queued
-			}
-		}
-	}
-	return failed, err
-}
 
 func (k *Kprobes) saySwitched(on bool, total, failed int) {
 	did, could, kept := "disabled", "disable", "enabled"
@@ -815,7 +784,7 @@ func (k *Kprobes) kill(pt *point) {
 	}
 	unused := pt.unused() // only the optimizer's queue kept it, and killDetour removes it from there
 	k.killDetour(pt)
-	k.freeCode(pt)
+	k.slots.free(pt)
 	if unused {
 		k.table.remove(pt)
 	}

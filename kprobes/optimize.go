@@ -295,7 +295,7 @@ func (k *Kprobes) prepareDetour(pt *point) error {
 	}
 	pt.first = pt.list.Load().link()
 	op := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, pt.first), pt.addr)
-	if err := k.poke(nil, abi.Patch{Addr: d.Addr, Bytes: d.Code}, abi.Patch{Addr: d.Op, Bytes: op}); err != nil {
+	if err := k.writes.poke(nil, abi.Patch{Addr: d.Addr, Bytes: d.Code}, abi.Patch{Addr: d.Op, Bytes: op}); err != nil {
 		k.cfg.Optimizer.Free(d)
 		return err
 	}
@@ -320,7 +320,7 @@ func (k *Kprobes) setFirst(pt *point, first uint64) {
 	}
 	pt.first = first
 	word := abi.Patch{Addr: pt.detour.Op, Bytes: binary.LittleEndian.AppendUint64(nil, first)}
-	_ = k.poke(nil, word) // a detour's memory is there until it is freed
+	_ = k.writes.poke(nil, word) // a detour's memory is there until it is freed
 }
 
 // optimize is optimize_kprobe: it queues pt if it can be optimized and nothing blocks
@@ -483,7 +483,7 @@ func (k *Kprobes) writeBreakpoints(pts []*point, settle bool) {
 	for i, pt := range pts {
 		patches[i] = abi.Patch{Addr: pt.addr, Bytes: append([]byte{int3}, pt.detour.Region[1:jmpSize]...)}
 	}
-	_ = k.poke(nil, patches...)
+	_ = k.writes.poke(nil, patches...)
 	for _, pt := range pts {
 		k.jumps.remove(pt)
 		pt.setOptimized(false)
@@ -503,7 +503,7 @@ func (k *Kprobes) settle(pt *point) {
 	if pt.unused() {
 		k.table.remove(pt)
 		k.releaseDetour(pt)
-		k.jumps.discard(func() { k.freeCode(pt) })
+		k.jumps.discard(func() { k.slots.free(pt) })
 	}
 }
 
@@ -520,7 +520,7 @@ func (k *Kprobes) writeJumps(before uint64) {
 	for i, pt := range pts {
 		patches[i] = abi.Patch{Addr: pt.addr, Bytes: pt.detour.Jump}
 	}
-	_ = k.poke(nil, patches...) // see writeBreakpoints
+	_ = k.writes.poke(nil, patches...) // see writeBreakpoints
 	for _, pt := range pts {
 		k.jumps.remove(pt)
 		k.note(pt, "the jump is written")

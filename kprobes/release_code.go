@@ -10,7 +10,7 @@ import (
 // releaseCode is the code that kernels before 5.11 have for jprobes and return
 // probes, in a slot: three places with an int3 each, which Int3 recognizes, and the
 // functions for jprobes that modules call, which make a request as register_kprobe
-// does. It is empty on releases without them.
+// does. It is empty on releases without them, and does not change once written.
 type releaseCode struct {
 	abi.Range
 	jprobeReturn uint64 // the end of each jprobe's handler
@@ -60,17 +60,17 @@ func (w *codeWriter) jump(opcode byte, to uint64) {
 }
 
 // writeReleaseCode creates the code if the release has it.
-func (k *Kprobes) writeReleaseCode() error {
-	if k.has[release.NoJprobes] && k.has[release.TrampolineCode] {
-		return nil
+func writeReleaseCode(has release.Set, symbols Symbols, memory Slots, writes *textWrites) (own releaseCode, err error) {
+	if has[release.NoJprobes] && has[release.TrampolineCode] {
+		return own, nil
 	}
-	addr, err := k.cfg.Slots.Alloc(releaseCodeSize)
+	addr, err := memory.Alloc(releaseCodeSize)
 	if err != nil {
-		return err
+		return own, err
 	}
 	w := &codeWriter{base: addr}
-	own := releaseCode{Range: abi.Range{Start: addr, End: addr + releaseCodeSize}}
-	if !k.has[release.NoJprobes] {
+	own.Range = abi.Range{Start: addr, End: addr + releaseCodeSize}
+	if !has[release.NoJprobes] {
 		own.jprobeEntry = w.begin("") // int3; call jprobe_return
 		own.jprobeReturn = own.jprobeEntry + releaseCodeAlign
 		w.emit(int3)
@@ -80,22 +80,20 @@ func (k *Kprobes) writeReleaseCode() error {
 		w.emit(int3)
 		w.name("jprobe_return_end")
 		w.emit(ud2...)
-		k.writeJprobeCalls(w)
+		w.jprobeCalls(symbols)
 	}
-	if !k.has[release.TrampolineCode] {
+	if !has[release.TrampolineCode] {
 		own.trampoline = w.begin("kretprobe_trampoline")
 		w.emit(append([]byte{int3}, ud2...)...)
-		k.returning.trampoline.Store(own.trampoline)
 	}
 	own.syms = w.syms
-	k.relCode = own
-	return k.poke(nil, abi.Patch{Addr: addr, Bytes: w.code})
+	return own, writes.poke(nil, abi.Patch{Addr: addr, Bytes: w.code})
 }
 
-// writeJprobeCalls emits register_jprobe and its siblings. They call the guest's
+// jprobeCalls emits register_jprobe and its siblings. They call the guest's
 // probe_request(nr, probe, arg), and its functions for kprobes.
-func (k *Kprobes) writeJprobeCalls(w *codeWriter) {
-	request, unregister, unregisterAll := k.symbol("probe_request"), k.symbol("unregister_kprobe"), k.symbol("unregister_kprobes")
+func (w *codeWriter) jprobeCalls(symbols Symbols) {
+	request, unregister, unregisterAll := addressOf(symbols, "probe_request"), addressOf(symbols, "unregister_kprobe"), addressOf(symbols, "unregister_kprobes")
 	if request == 0 || unregister == 0 || unregisterAll == 0 {
 		return // a kernel without modules
 	}
@@ -115,12 +113,19 @@ func (k *Kprobes) writeJprobeCalls(w *codeWriter) {
 	w.jump(0xe9, unregisterAll)
 }
 
-// symbol returns the address of the first symbol with a name, or 0.
-func (k *Kprobes) symbol(name string) uint64 {
-	if syms := k.cfg.Symbols.LookupName(name); len(syms) > 0 {
+// addressOf returns the address of the first symbol with a name, or 0.
+func addressOf(symbols Symbols, name string) uint64 {
+	if syms := symbols.LookupName(name); len(syms) > 0 {
 		return syms[0].Addr
 	}
 	return 0
+}
+
+// overlay restores the trampoline's nop over its int3 in p, which begins at addr.
+func (c *releaseCode) overlay(addr uint64, p []byte) {
+	if c.trampoline != 0 {
+		overlay(p, addr, c.trampoline, []byte{nop})
+	}
 }
 
 // ReleaseCode returns the address range and the symbols of the code that this release
@@ -129,7 +134,7 @@ func (k *Kprobes) ReleaseCode() (at abi.Range, syms []abi.Symbol) {
 	return k.relCode.Range, k.relCode.syms
 }
 
-// int3ReleaseCode handles the int3 at addr in ownCode. It returns false when the CPU
+// int3ReleaseCode handles the int3 at addr in releaseCode. It returns false when the CPU
 // should not be there.
 func (k *Kprobes) int3ReleaseCode(c *ctlblk, addr uint64, t *abi.Trap) bool {
 	switch addr {
@@ -141,14 +146,6 @@ func (k *Kprobes) int3ReleaseCode(c *ctlblk, addr uint64, t *abi.Trap) bool {
 		return k.trampolineHit(c, t)
 	}
 	return false
-}
-
-// overlayReleaseCode restores the trampoline's nop over its int3 in p, which begins
-// at addr.
-func (k *Kprobes) overlayReleaseCode(addr uint64, p []byte) {
-	if k.relCode.trampoline != 0 {
-		overlay(p, addr, k.relCode.trampoline, []byte{nop})
-	}
 }
 
 // TrampolineProbe returns the address of kretprobe_trampoline, or 0 if the release

@@ -40,28 +40,43 @@ func (c *slotCode) carried() string {
 // within reports whether ip can be the address after the int3 that follows the copy.
 func (c *slotCode) within(ip uint64) bool { return c.slot < ip && ip <= c.slot+slotSize }
 
+// insnSlots makes the copies of probed instructions, in executable memory. It knows which
+// functions an instruction is in, and what the text would be without probes, but no probes.
+//
+// Kprobes.mu guards it, and its methods are called with that lock.
+type insnSlots struct {
+	memory    Slots
+	tables    interface{ ExTable(addr uint64) bool } // Tables
+	has       release.Set
+	noPreempt bool
+	writes    *textWrites
+	original  func(addr uint64, p []byte) error // Kprobes.original
+
+	bounds boundaryCache
+}
+
 // prepare is arch_prepare_kprobe: it makes the point's copy of the instruction.
-func (k *Kprobes) prepare(pt *point) error {
+func (m *insnSlots) prepare(pt *point) error {
 	if pt.has(FlagFtrace) {
 		return nil
 	}
-	if k.has[release.InsnBoundary] {
-		if err := k.bounds.check(pt.addr); err != nil {
+	if m.has[release.InsnBoundary] {
+		if err := m.bounds.check(pt.addr); err != nil {
 			return err
 		}
 	}
 	orig := make([]byte, slotSize)
-	if err := readSome(k.original, pt.addr, &orig); err != nil {
+	if err := readSome(m.original, pt.addr, &orig); err != nil {
 		return err
 	}
 	in, err := insn.Decode(orig)
 	switch {
-	case err != nil && !k.has[release.InsnBoundary]:
+	case err != nil && !m.has[release.InsnBoundary]:
 		in = insn.Insn{Len: min(len(orig), insn.MaxLen)} // its copy will fault as the instruction itself would
 	case err != nil:
 		return errf(syscall.EILSEQ, "no instruction at %#x (%v)", pt.addr, err)
 	}
-	if k.has[release.NoTrapProbes] && in.Trap() {
+	if m.has[release.NoTrapProbes] && in.Trap() {
 		return errf(syscall.EILSEQ, "the instruction at %#x traps by itself", pt.addr)
 	}
 	if !insn.Copyable(in) {
@@ -72,7 +87,7 @@ func (k *Kprobes) prepare(pt *point) error {
 		return err
 	}
 	code := &slotCode{orig: orig, insn: in, emul: emul}
-	if err := k.writeSlot(pt.addr, code); err != nil {
+	if err := m.write(pt.addr, code); err != nil {
 		return err
 	}
 	pt.code.Store(code)
@@ -210,7 +225,7 @@ func (k *Kprobes) original(addr uint64, p []byte) error {
 		}
 	}
 	k.overlayFtrace(addr, p)
-	k.overlayReleaseCode(addr, p)
+	k.relCode.overlay(addr, p)
 	return nil
 }
 
@@ -250,24 +265,24 @@ func (k *Kprobes) overlayFtrace(addr uint64, p []byte) {
 	}
 }
 
-// writeSlot allocates and fills the slot: the copy and an int3 and, if the instruction
+// write allocates and fills the slot: the copy and an int3 and, if the instruction
 // can be boosted, another copy and a jump back. Linux makes only one of the two, and so
 // cannot step a boosted probe that gets a post-handler later.
-func (k *Kprobes) writeSlot(addr uint64, c *slotCode) error {
+func (m *insnSlots) write(addr uint64, c *slotCode) error {
 	size := slotSize
-	if k.canBoost(addr, c) {
+	if m.canBoost(addr, c) {
 		size *= 2
 	}
-	slot, err := k.cfg.Slots.Alloc(size)
+	slot, err := m.memory.Alloc(size)
 	if err != nil {
 		return err
 	}
 	b, err := c.copies(addr, slot, size)
 	if err == nil {
-		err = k.poke(nil, abi.Patch{Addr: slot, Bytes: b})
+		err = m.writes.poke(nil, abi.Patch{Addr: slot, Bytes: b})
 	}
 	if err != nil {
-		k.cfg.Slots.Free(slot)
+		m.memory.Free(slot)
 		return err
 	}
 	c.slot = slot
@@ -277,9 +292,9 @@ func (k *Kprobes) writeSlot(addr uint64, c *slotCode) error {
 	return nil
 }
 
-func (k *Kprobes) canBoost(addr uint64, c *slotCode) bool {
-	return k.cfg.NoPreempt && c.emul == insn.EmulNone && c.insn.Len+jmpSize <= insn.MaxLen &&
-		!k.cfg.Tables.ExTable(addr) && insn.CanBoost(c.insn, k.has[release.BoostGroups])
+func (m *insnSlots) canBoost(addr uint64, c *slotCode) bool {
+	return m.noPreempt && c.emul == insn.EmulNone && c.insn.Len+jmpSize <= insn.MaxLen &&
+		!m.tables.ExTable(addr) && insn.CanBoost(c.insn, m.has[release.BoostGroups])
 }
 
 // copies returns the contents of a slot of the given size.
@@ -315,10 +330,10 @@ func Relocate(b, raw []byte, in insn.Insn, from, to uint64) ([]byte, error) {
 	return b, nil
 }
 
-// freeCode frees the slot. No vCPU may be in it.
-func (k *Kprobes) freeCode(pt *point) {
+// free frees the point's copy. No vCPU may be in it.
+func (m *insnSlots) free(pt *point) {
 	if c := pt.code.Load(); c != nil {
-		k.cfg.Slots.Free(c.slot)
+		m.memory.Free(c.slot)
 		pt.code.Store(nil)
 	}
 }

@@ -79,7 +79,7 @@ type Unary uint16
 
 // The operations. Mul, IMul1 and Div work on DX:AX.
 const (
-	Inc   Unary = 0xff<<3 | 0
+	Inc   Unary = 0xff << 3
 	Dec   Unary = 0xff<<3 | 1
 	Not   Unary = 0xf7<<3 | 2
 	Neg   Unary = 0xf7<<3 | 3
