@@ -81,20 +81,20 @@ func (h *Hit) mustHandle(addr, code uint64) {
 
 // faulted calls the fault handler for an access by its probe's handler.
 func (h *Hit) faulted(addr, code uint64) bool {
-	if h.k == nil || h.k.has[release.NoFaultHandlers] {
+	if h.hits == nil || h.hits.has[release.NoFaultHandlers] {
 		return false
 	}
-	h.k.missFault(h)
+	h.hits.missFault(h)
 	before, beforeCode := h.Addr, h.ErrorCode
 	h.Addr, h.ErrorCode = addr, code
-	handled := h.k.callFault(h.Probe, h, vectorOf(addr))
+	handled := h.hits.callFault(h.Probe, h, vectorOf(addr))
 	h.Addr, h.ErrorCode = before, beforeCode
 	return handled
 }
 
 // missFault counts a fault of a handler as a missed hit, as 5.10 does.
-func (k *Kprobes) missFault(h *Hit) {
-	if pt := k.cpus[h.CPU].point; pt != nil && pt != &k.returns {
+func (hs *Hits) missFault(h *Hit) {
+	if pt := hs.cpus[h.CPU].point; pt != nil && pt != &hs.returns {
 		miss(pt)
 		return
 	}
@@ -125,8 +125,8 @@ func trapOf(why any) (nr int, ok bool) {
 }
 
 // callFault calls the fault handler of p. It is not called for a fault of its own.
-func (k *Kprobes) callFault(p *Kprobe, h *Hit, nr int) (handled bool) {
-	c := &k.cpus[h.CPU]
+func (hs *Hits) callFault(p *Kprobe, h *Hit, nr int) (handled bool) {
+	c := &hs.cpus[h.CPU]
 	if p.FaultHandler == nil || c.faulting || p.muted() {
 		return false
 	}
@@ -135,7 +135,7 @@ func (k *Kprobes) callFault(p *Kprobe, h *Hit, nr int) (handled bool) {
 	defer func() {
 		c.faulting = false
 		if !done {
-			k.handlerPanicked(p, recover())
+			hs.handlerPanicked(p, recover())
 		}
 	}()
 	handled = p.FaultHandler(h, nr) != 0
@@ -145,7 +145,7 @@ func (k *Kprobes) callFault(p *Kprobe, h *Hit, nr int) (handled bool) {
 
 // faultStepped calls the fault handlers of c's point for a fault of the stepped copy.
 // It returns true when one has resolved it; execution then continues at t.Regs.
-func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
+func (hs *Hits) faultStepped(c *ctlblk, t *abi.Trap) bool {
 	flags := t.Regs.Flags
 	t.Regs.IP = c.point.addr
 	t.Regs.Flags |= c.saved
@@ -153,8 +153,8 @@ func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
 		if p.FaultHandler == nil {
 			continue
 		}
-		c.fault = Hit{Trap: t, Probe: p, k: k}
-		if !k.callFault(p, &c.fault, int(t.Vector)) {
+		c.fault = Hit{Trap: t, Probe: p, hits: hs}
+		if !hs.callFault(p, &c.fault, int(t.Vector)) {
 			continue
 		}
 		if t.Regs.IP == c.point.addr { // execute it again
@@ -171,16 +171,16 @@ func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
 
 // faultHandler calls the fault handler of a probe whose handler is guest code (a
 // jprobe's, or one that a module has registered) and has faulted.
-func (k *Kprobes) faultHandler(c *ctlblk, t *abi.Trap) bool {
-	p := c.jprobe.p
+func (hs *Hits) faultHandler(c *ctlblk, t *abi.Trap) bool {
+	p := hs.jprobes.of(t).p
 	switch {
 	case p != nil:
-	case c.point == &k.returns:
+	case c.point == &hs.returns:
 		p = c.ret.Probe
 	default:
 		p = c.hit.Probe
 	}
-	c.fault = Hit{Trap: t, Probe: p, k: k}
-	k.missFault(&c.fault)
-	return k.callFault(p, &c.fault, int(t.Vector))
+	c.fault = Hit{Trap: t, Probe: p, hits: hs}
+	hs.missFault(&c.fault)
+	return hs.callFault(p, &c.fault, int(t.Vector))
 }

@@ -47,14 +47,14 @@ const (
 )
 
 // Via returns the path of the hit whose handlers run on t's CPU. Handlers call it.
-func (k *Kprobes) Via(t *abi.Trap) Via {
-	c := &k.cpus[t.CPU]
+func (hs *Hits) Via(t *abi.Trap) Via {
+	c := &hs.cpus[t.CPU]
 	switch pt := c.point; {
 	case pt == nil:
 		return ViaCall
-	case pt == &k.returns && !k.has[release.ReturnIP]:
+	case pt == &hs.returns && !hs.has[release.ReturnIP]:
 		return ViaReturnOld
-	case pt == &k.returns:
+	case pt == &hs.returns:
 		return ViaReturn
 	case t.Vector == abi.VecBP && pt.aggr.Load():
 		return ViaInt3Aggr
@@ -85,11 +85,11 @@ func (w resumePoint) restore(t *abi.Trap) { t.Regs.IP, t.Regs.SP = w.ip, w.sp }
 
 // preHandlers calls the pre-handlers of probes from index *at on. Unless all is set,
 // it stops after one that reports a changed way. When one panics, *at is its index.
-func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap, all bool) (changed bool) {
+func (hs *Hits) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap, all bool) (changed bool) {
 	var before resumePoint
 	done := false
 	defer func() {
-		if !done && !k.caught(probes[*at], &c.hit, recover()) { // not called without a panic: recover is slow
+		if !done && !hs.caught(probes[*at], &c.hit, recover()) { // not called without a panic: recover is slow
 			before.restore(t)
 		}
 	}()
@@ -99,7 +99,7 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 			continue
 		}
 		before = resumePointOf(t)
-		c.hit = Hit{Trap: t, Probe: p, k: k}
+		c.hit = Hit{Trap: t, Probe: p, hits: hs}
 		if p.PreHandler(&c.hit) != 0 && !all || t.Gone {
 			changed = true
 			break
@@ -110,18 +110,18 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 }
 
 // postHandlers does the same for post-handlers.
-func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap) {
+func (hs *Hits) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap) {
 	var before resumePoint
 	done := false
 	defer func() {
-		if !done && !k.caught(probes[*at], &c.hit, recover()) {
+		if !done && !hs.caught(probes[*at], &c.hit, recover()) {
 			before.restore(t)
 		}
 	}()
 	for ; *at < len(probes); *at++ {
 		if p := probes[*at]; p.PostHandler != nil && !p.muted() {
 			before = resumePointOf(t)
-			c.hit = Hit{Trap: t, Probe: p, k: k}
+			c.hit = Hit{Trap: t, Probe: p, hits: hs}
 			if p.PostHandler(&c.hit, 0); t.Gone {
 				break
 			}
@@ -132,12 +132,12 @@ func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap
 
 // callRet calls a handler of a return probe. The result is 1 for one that panics,
 // unless that was a fault that a fault handler has resolved.
-func (k *Kprobes) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
+func (hs *Hits) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
 	done, before := false, resumePointOf(h.Trap)
 	defer func() {
 		switch {
 		case done:
-		case k.caught(&ri.Retprobe.Kprobe, h, recover()):
+		case hs.caught(&ri.Retprobe.Kprobe, h, recover()):
 			ret = 0
 		default:
 			before.restore(h.Trap)
@@ -151,33 +151,33 @@ func (k *Kprobes) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
 
 // caught is called when a handler has panicked. A panic that corresponds to a fault
 // goes to the probe's fault handler; the result is true if that has resolved it.
-func (k *Kprobes) caught(p *Kprobe, h *Hit, why any) (handled bool) {
+func (hs *Hits) caught(p *Kprobe, h *Hit, why any) (handled bool) {
 	if why == nil {
 		return false
 	}
-	if nr, ok := trapOf(why); ok && !k.has[release.NoFaultHandlers] {
-		if k.missFault(h); k.callFault(p, h, nr) {
+	if nr, ok := trapOf(why); ok && !hs.has[release.NoFaultHandlers] {
+		if hs.missFault(h); hs.callFault(p, h, nr) {
 			return true
 		}
 	}
-	k.handlerPanicked(p, why)
+	hs.handlerPanicked(p, why)
 	return false
 }
 
 // handlerPanicked handles a panic of a handler: it logs the panic and mutes the
 // probe, and disables the probe as soon as waiting is allowed. The kernel continues.
-func (k *Kprobes) handlerPanicked(p *Kprobe, why any) {
+func (hs *Hits) handlerPanicked(p *Kprobe, why any) {
 	if why == nil {
 		return
 	}
 	before := p.flags.Or(uint32(flagBroken)) // not shown by State, and set without the lock
-	k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x panicked and is disabled: %v", p.Addr, why)
+	hs.machine.Printk(3, "kprobes: the handler of the probe at %#x panicked and is disabled: %v", p.Addr, why)
 	if before&uint32(flagBroken) != 0 { // it is being disabled; a second time it may be registered anew
 		return
 	}
-	k.cfg.Machine.AfterFunc(0, func() {
+	hs.machine.AfterFunc(0, func() {
 		if p.has(flagBroken) {
-			_ = k.Disable(p) // EINVAL if it has been unregistered since
+			hs.disable(p)
 		}
 	})
 }

@@ -42,6 +42,8 @@ type jprobeState struct {
 	regs  abi.Regs      // at the entry of the probed function
 	stack [MaxStackSize]byte
 	n     int // number of saved stack bytes
+
+	_ [cacheLines]byte // what follows is the next CPU's
 }
 
 func (a *jprobeState) begin(p *Kprobe, t *abi.Trap) {
@@ -64,6 +66,43 @@ func (a *jprobeState) end(t *abi.Trap) {
 	}
 }
 
+// left reports whether the handler has returned to the caller of the probed function (then
+// the return address is no longer on the stack), or its task has died or sleeps.
+func (a *jprobeState) left(t *abi.Trap) bool {
+	return a.p != nil && (t.Task != a.task.Load() || t.Regs.SP > a.regs.SP && t.Regs.SP-a.regs.SP < abi.ThreadSize)
+}
+
+// jprobes are the handlers of jprobes that run at present. No lock guards them: only a CPU's
+// vCPU uses its state, but for the task, which forget changes.
+type jprobes struct {
+	cpus  []jprobeState
+	entry uint64 // the int3 that stands for Go handlers, in the release's own code
+}
+
+// of is the state of the CPU of a hit.
+func (j *jprobes) of(t *abi.Trap) *jprobeState { return &j.cpus[t.CPU] }
+
+// enter is setjmp_pre_handler: it saves the probed function's registers and stack and
+// directs the CPU to the handler.
+func (j *jprobes) enter(h *Hit) int {
+	a, jp := j.of(h.Trap), h.Probe.jp
+	a.begin(h.Probe, h.Trap)
+	a.n = stackBytes(h.Trap, a.stack[:])
+	h.Regs.Flags &^= abi.FlagIF
+	h.Regs.IP = jp.Entry
+	if jp.Handler != nil {
+		h.Regs.IP = j.entry
+	}
+	return 1
+}
+
+// forget is told that a task has died.
+func (j *jprobes) forget(task uint64) {
+	for i := range j.cpus {
+		j.cpus[i].task.CompareAndSwap(task, 0)
+	}
+}
+
 // RegisterJprobe is register_jprobe.
 //
 // It fails with ENOSYS when the release has no jprobes (from 4.15 on), with EINVAL
@@ -79,7 +118,7 @@ func (k *Kprobes) RegisterJprobe(jp *Jprobe, by ...*Hit) error {
 	}
 	p := &jp.Kprobe
 	p.jp = jp
-	p.PreHandler = k.preJprobe
+	p.PreHandler = k.jprobes.enter
 	p.BreakHandler = nil
 	return k.Register(p)
 }
@@ -166,44 +205,31 @@ func (k *Kprobes) DisableJprobe(jp *Jprobe, by ...*Hit) error {
 	return k.Disable(&jp.Kprobe, by...)
 }
 
-// preJprobe is setjmp_pre_handler: it saves the probed function's registers and stack
-// and directs the CPU to the handler.
-func (k *Kprobes) preJprobe(h *Hit) int {
-	a, jp := &k.cpus[h.CPU].jprobe, h.Probe.jp
-	a.begin(h.Probe, h.Trap)
-	a.n = stackBytes(h.Trap, a.stack[:])
-	h.Regs.Flags &^= abi.FlagIF
-	h.Regs.IP = jp.Entry
-	if jp.Handler != nil {
-		h.Regs.IP = k.relCode.jprobeEntry
-	}
-	return 1
-}
-
 // jprobeEntry runs a jprobe's Go handler at the int3 that stands for the handler.
-func (k *Kprobes) jprobeEntry(c *ctlblk, t *abi.Trap) bool {
-	p := c.jprobe.p
+func (hs *Hits) jprobeEntry(c *ctlblk, t *abi.Trap) bool {
+	a := hs.jprobes.of(t)
+	p := a.p
 	if p == nil || p.jp == nil || p.jp.Handler == nil || c.state != hitActive {
 		return false
 	}
 	next := t.Regs.IP
-	t.Regs.IP = c.jprobe.regs.IP
+	t.Regs.IP = a.regs.IP
 	t.Vector, t.Preempt = 0, t.Preempt-1 // the handler stands for code that runs outside this trap
-	c.hit = Hit{Trap: t, Probe: p, k: k}
+	c.hit = Hit{Trap: t, Probe: p, hits: hs}
 	if !p.muted() {
-		k.callJprobe(p.jp, &c.hit)
+		hs.callJprobe(p.jp, &c.hit)
 	}
-	*t.Regs = c.jprobe.regs
+	*t.Regs = a.regs
 	t.Regs.Flags &^= abi.FlagIF
 	t.Regs.IP = next
 	return true
 }
 
-func (k *Kprobes) callJprobe(jp *Jprobe, h *Hit) {
+func (hs *Hits) callJprobe(jp *Jprobe, h *Hit) {
 	done := false
 	defer func() {
 		if !done {
-			k.caught(&jp.Kprobe, h, recover())
+			hs.caught(&jp.Kprobe, h, recover())
 		}
 	}()
 	jp.Handler(h)
@@ -212,43 +238,36 @@ func (k *Kprobes) callJprobe(jp *Jprobe, h *Hit) {
 
 // jprobeReturn is longjmp_break_handler: the handler has ended, the function's
 // registers and stack are restored, and its first instruction is executed.
-func (k *Kprobes) jprobeReturn(c *ctlblk, t *abi.Trap) bool {
-	a := &c.jprobe
-	if a.p == nil || a.p.jp == nil || c.state != hitActive || c.left(t) {
+func (hs *Hits) jprobeReturn(c *ctlblk, t *abi.Trap) bool {
+	a := hs.jprobes.of(t)
+	if a.p == nil || a.p.jp == nil || c.state != hitActive || a.left(t) {
 		return false
 	}
 	*t.Regs = a.regs
 	_ = t.Mem.WriteAt(a.regs.SP, a.stack[:a.n]) // it was read from there
 	a.end(t)
-	k.step(c, t)
+	hs.step(c, t)
 	return true
-}
-
-// left reports whether the handler of a jprobe has returned to the caller of the
-// probed function (then the return address is no longer on the stack), or its task has
-// died or sleeps.
-func (c *ctlblk) left(t *abi.Trap) bool {
-	a := &c.jprobe
-	return a.p != nil && (t.Task != a.task.Load() || t.Regs.SP > a.regs.SP && t.Regs.SP-a.regs.SP < abi.ThreadSize)
 }
 
 // dropLeft ends a jprobe to which the CPU will not return. On Linux no further probe
 // would be hit on this CPU.
-func (k *Kprobes) dropLeft(c *ctlblk, t *abi.Trap) {
-	if !c.left(t) {
+func (hs *Hits) dropLeft(c *ctlblk, t *abi.Trap) {
+	a := hs.jprobes.of(t)
+	if !a.left(t) {
 		return
 	}
-	if t.Task == c.jprobe.task.Load() {
-		k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x returned without jprobe_return()", c.jprobe.p.Addr)
+	if t.Task == a.task.Load() {
+		hs.machine.Printk(3, "kprobes: the handler of the probe at %#x returned without jprobe_return()", a.p.Addr)
 	}
 	c.point = nil
-	c.jprobe.end(t)
+	a.end(t)
 }
 
 // busy reports whether the CPU is handling a probe, so that another hit is missed.
-func (k *Kprobes) busy(c *ctlblk, t *abi.Trap) bool {
+func (hs *Hits) busy(c *ctlblk, t *abi.Trap) bool {
 	if c.point != nil {
-		k.dropLeft(c, t)
+		hs.dropLeft(c, t)
 	}
 	return c.point != nil || t.Busy
 }
@@ -256,16 +275,16 @@ func (k *Kprobes) busy(c *ctlblk, t *abi.Trap) bool {
 // breakHandler handles an int3 that belongs to no probe, in a task that the pre-handler
 // of a probe with a break handler has directed elsewhere. The break handler has set
 // the registers for the probed instruction.
-func (k *Kprobes) breakHandler(c *ctlblk, t *abi.Trap) bool {
-	h := k.returning.tasks.Of(t.Task)
-	if h == nil || k.busy(c, t) {
+func (hs *Hits) breakHandler(c *ctlblk, t *abi.Trap) bool {
+	h := hs.returning.tasks.Of(t.Task)
+	if h == nil || hs.busy(c, t) {
 		return false
 	}
 	p := h.led.Load()
 	if p == nil {
 		return false
 	}
-	pt := k.table.get(p.Addr)
+	pt := hs.table.get(p.Addr)
 	if pt == nil || !pt.contains(p) { // it has been unregistered since
 		return false
 	}
@@ -274,23 +293,23 @@ func (k *Kprobes) breakHandler(c *ctlblk, t *abi.Trap) bool {
 		return false
 	}
 	c.begin(pt, code, t)
-	c.hit = Hit{Trap: t, Probe: p, k: k}
-	if !k.callBreak(p, &c.hit) {
+	c.hit = Hit{Trap: t, Probe: p, hits: hs}
+	if !hs.callBreak(p, &c.hit) {
 		c.end()
 		return false
 	}
 	h.led.Store(nil)
 	c.begin(pt, code, t) // with the flags that the handler has restored
 	t.Regs.IP = pt.addr + 1
-	k.step(c, t)
+	hs.step(c, t)
 	return true
 }
 
-func (k *Kprobes) callBreak(p *Kprobe, h *Hit) (taken bool) {
+func (hs *Hits) callBreak(p *Kprobe, h *Hit) (taken bool) {
 	done := false
 	defer func() {
 		if !done {
-			k.caught(p, h, recover())
+			hs.caught(p, h, recover())
 		}
 	}()
 	taken = p.BreakHandler(h) != 0

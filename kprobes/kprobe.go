@@ -28,7 +28,7 @@ const (
 type Hit struct {
 	*abi.Trap
 	Probe *Kprobe
-	k     *Kprobes
+	hits  *Hits
 }
 
 // PreHandler is kprobe.pre_handler. It runs on a vCPU in handler context (see

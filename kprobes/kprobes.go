@@ -4,10 +4,10 @@
 //
 // Each probed address is a point in a hash table, with a list of the kprobes
 // registered there. Calls that may wait (register, unregister, enable, disable, the
-// global switch) work under one lock and write text through Text. The functions that
-// run on a vCPU (Int3, Fault, Ftrace, Optimized, Rethook: x86.go, kretprobe.go) take
-// no lock, and allocate only for a task's first hooked call: they read the table,
-// whose entries are replaced as a whole, and a control block of their CPU.
+// global switch) are methods of Kprobes, which work under one lock and write text through
+// Text. What runs on a vCPU (Int3, Fault, Ftrace, Optimized, Rethook: x86.go, kretprobe.go)
+// are methods of Hits, which take no lock: they read the table, whose entries are replaced
+// as a whole, and a control block of their CPU.
 //
 // optimize.go decides which probe becomes a jump, and when; package optimizer
 // makes the jump's code and implements Optimizer.
@@ -129,11 +129,13 @@ type Config struct {
 	Going func(module string) bool
 }
 
-// Kprobes holds all probes of one kernel: the table, and what decides what happens to a probe. The queue of
-// jumps, the writes of text, the copies of instructions and the hooked calls are types of their own, which it asks.
+// Kprobes holds all probes of one kernel, and decides what happens to them. What happens at their hits is
+// Hits, which has the table. The queue of jumps, the writes of text and the copies of instructions are types
+// of their own, too.
 type Kprobes struct {
+	Hits
+
 	cfg Config
-	has release.Set // what cfg.Linux does
 
 	knob sync.Mutex // kprobe_sysctl_mutex: serializes SetOptimization
 	work sync.Mutex // serializes the optimizer's work
@@ -141,25 +143,22 @@ type Kprobes struct {
 	mu           changeLock
 	listed       [Buckets]bucketText // of kprobes/list
 	jumps        jumpQueue
-	table        table        // changed under mu, read by the trap side without it
 	allOff       bool         // kprobes_all_disarmed
 	armed        atomic.Int64 // number of armed points
 	armedChanges atomic.Uint64
 	writes       textWrites
 	slots        insnSlots
 	reregWarn    bool // the WARN_ON_ONCE of a second registration has been printed
-
-	cpus      []ctlblk
-	returning hookedCalls
-	blacklist blacklist
-	returns   point // a dummy point for running return handlers
-	relCode   releaseCode
+	blacklist    blacklist
 }
 
 // New returns a kernel's Kprobes, without probes and switched on. It panics when there
-// is no executable memory for the code that an older release adds (ownCode).
+// is no executable memory for the code that an older release adds (releaseCode).
 func New(c Config) *Kprobes {
-	k := &Kprobes{cfg: c, has: c.Linux.Set(), cpus: make([]ctlblk, c.Machine.CPUs())}
+	k := &Kprobes{cfg: c}
+	k.Hits = Hits{has: c.Linux.Set(), machine: c.Machine, symbols: c.Symbols, cpus: make([]ctlblk, c.Machine.CPUs())}
+	k.Hits.disable = func(p *Kprobe) { _ = k.Disable(p) } // EINVAL if it has been unregistered since
+	k.jprobes.cpus = make([]jprobeState, len(k.cpus))
 	k.jumps.timer, k.jumps.run = c.Machine, k.runOptimizer
 	k.writes.text = c.Text
 	k.slots = insnSlots{memory: c.Slots, tables: c.Tables, has: k.has, noPreempt: c.NoPreempt, writes: &k.writes, original: k.original}
@@ -173,6 +172,7 @@ func New(c Config) *Kprobes {
 	if k.relCode, err = writeReleaseCode(k.has, c.Symbols, c.Slots, &k.writes); err != nil {
 		panic(err) // it is the first slot to be allocated
 	}
+	k.jprobes.entry = k.relCode.jprobeEntry
 	if at := k.relCode.trampoline; at != 0 {
 		k.returning.trampoline.Store(at)
 	}
@@ -194,11 +194,11 @@ func (k *Kprobes) errPtr(addr uint64) error {
 }
 
 // printk does what pr_info and the like do in the sources of kprobes.
-func (k *Kprobes) printk(level int, format string, args ...any) {
-	if k.has[release.LogPrefix] {
+func (hs *Hits) printk(level int, format string, args ...any) {
+	if hs.has[release.LogPrefix] {
 		format = "kprobes: " + format
 	}
-	k.cfg.Machine.Printk(level, format, args...)
+	hs.machine.Printk(level, format, args...)
 }
 
 // resolve is _kprobe_addr: it returns the probe's address, and whether that is a function's entry.

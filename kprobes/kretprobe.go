@@ -90,13 +90,13 @@ func (k *Kprobes) checkRetprobe(rp *Retprobe) error {
 
 // bug logs that a task has reached the trampoline without a hooked call, as 6.1 does
 // before it kills the task; 5.10 logs nothing.
-func (k *Kprobes) bug() {
-	if !k.has[release.ReturnBUG] {
+func (hs *Hits) bug() {
+	if !hs.has[release.ReturnBUG] {
 		return
 	}
-	k.cfg.Machine.Printk(2, "rethook: rethook: Return address not found! Maybe there is a bug in the kernel")
-	k.cfg.Machine.Printk(1, "------------[ cut here ]------------")
-	k.cfg.Machine.Printk(1, "kernel BUG at kernel/trace/rethook.c:300!")
+	hs.machine.Printk(2, "rethook: rethook: Return address not found! Maybe there is a bug in the kernel")
+	hs.machine.Printk(1, "------------[ cut here ]------------")
+	hs.machine.Printk(1, "kernel BUG at kernel/trace/rethook.c:300!")
 }
 
 // RegisterRetprobes is register_kretprobes: it registers all or none. It fails with EINVAL when rps is empty.
@@ -283,12 +283,12 @@ func (c *hookedCalls) flush(task uint64) {
 // hooked, or 0 if that is not known. Stack traces of 6.1 show real
 // (unwind_recover_rethook), those of older releases the trampoline. Other addresses are
 // returned unchanged. It takes no lock.
-func (k *Kprobes) Return(task, slot, addr uint64) (shown, real uint64) {
-	if addr == 0 || addr != k.returning.trampoline.Load() {
+func (hs *Hits) Return(task, slot, addr uint64) (shown, real uint64) {
+	if addr == 0 || addr != hs.returning.trampoline.Load() {
 		return addr, addr
 	}
-	real, _ = k.returning.real(task, slot, addr)
-	if !k.has[release.TrampolineCode] || !k.has[release.ReturnIP] {
+	real, _ = hs.returning.real(task, slot, addr)
+	if !hs.has[release.TrampolineCode] || !hs.has[release.ReturnIP] {
 		return addr, real
 	}
 	return real, real
@@ -296,12 +296,12 @@ func (k *Kprobes) Return(task, slot, addr uint64) (shown, real uint64) {
 
 // LastFrame reports whether stack traces end at this address: those of 5.10 end in the
 // trampoline. It takes no lock.
-func (k *Kprobes) LastFrame(ip uint64) bool {
-	if k.has[release.ReturnIP] {
+func (hs *Hits) LastFrame(ip uint64) bool {
+	if hs.has[release.ReturnIP] {
 		return false
 	}
-	s, _, ok := k.cfg.Symbols.Lookup(ip)
-	return ok && s.Addr == k.returning.trampoline.Load()
+	s, _, ok := hs.symbols.Lookup(ip)
+	return ok && s.Addr == hs.returning.trampoline.Load()
 }
 
 func realReturn(ri *Instance, frame, trampoline uint64) (addr uint64, ok bool) {
@@ -318,11 +318,9 @@ func realReturn(ri *Instance, frame, trampoline uint64) (addr uint64, ok bool) {
 
 // FlushTask is rethook_flush_task: the task at this address has died inside hooked
 // calls, or in a jprobe's handler. Their handlers do not run. It takes no lock.
-func (k *Kprobes) FlushTask(task uint64) {
-	for i := range k.cpus {
-		k.cpus[i].jprobe.task.CompareAndSwap(task, 0)
-	}
-	k.returning.flush(task)
+func (hs *Hits) FlushTask(task uint64) {
+	hs.jprobes.forget(task)
+	hs.returning.flush(task)
 }
 
 // giveBack puts instances that have been unlinked into their pools.
@@ -337,7 +335,7 @@ func giveBack(first *Instance) {
 
 // preRetprobe is pre_handler_kretprobe: it hooks the return of the call that has just
 // begun.
-func (k *Kprobes) preRetprobe(h *Hit) int {
+func (hs *Hits) preRetprobe(h *Hit) int {
 	rp := h.Probe.ret
 	ri := rp.pool.get(h.CPU)
 	if ri == nil {
@@ -345,7 +343,7 @@ func (k *Kprobes) preRetprobe(h *Hit) int {
 		return 0
 	}
 	ri.Task = h.Task
-	if rp.EntryHandler != nil && k.callRet(rp.EntryHandler, ri, h) != 0 || h.Gone || !k.returning.hook(ri, h.Trap) {
+	if rp.EntryHandler != nil && hs.callRet(rp.EntryHandler, ri, h) != 0 || h.Gone || !hs.returning.hook(ri, h.Trap) {
 		rp.pool.put(ri)
 	}
 	return 0
@@ -356,34 +354,34 @@ func (k *Kprobes) preRetprobe(h *Hit) int {
 // handlers of all hooks of this call, newest first, and stores the real return address
 // in the slot, from which the trampoline's ret takes it. The hooks stay the task's until
 // the handlers have run: whoever unwinds the stack meanwhile finds the real address by them.
-func (k *Kprobes) Rethook(t *abi.Trap) {
+func (hs *Hits) Rethook(t *abi.Trap) {
 	frame := t.RegsAddr + abi.RegsSize
-	if !k.has[release.ReturnsIRQsOn] {
+	if !hs.has[release.ReturnsIRQsOn] {
 		t.IRQsOff = true
 		defer func() { t.IRQsOff = false }()
 	}
-	trampoline := k.returning.trampoline.Load()
+	trampoline := hs.returning.trampoline.Load()
 	var real uint64
 	found := false
-	h := k.returning.tasks.Of(t.Task)
+	h := hs.returning.tasks.Of(t.Task)
 	if h != nil {
 		real, found = realReturn(h.first.Load(), frame, trampoline)
 	}
 	if !found {
-		k.bug()
-		_ = t.Mem.WriteU64(frame, k.returning.dead.Load()) // the trampoline has just written below it
+		hs.bug()
+		_ = t.Mem.WriteU64(frame, hs.returning.dead.Load()) // the trampoline has just written below it
 		return
 	}
 	t.Regs.IP, t.Regs.CS, t.Regs.SS = real, abi.KernelCS, abi.KernelSS
 	t.Regs.SP, t.Regs.OrigAX = frame+8, ^uint64(0)
-	if !k.has[release.ReturnIP] {
+	if !hs.has[release.ReturnIP] {
 		t.Regs.IP = trampoline
 	}
 	for ri, last := h.first.Load(), false; ri != nil && !last; ri = ri.next.Load() {
 		if ri.frame.Load() != frame {
 			continue
 		}
-		if k.runReturn(ri, t); t.Gone { // FlushTask gives the instances back
+		if hs.runReturn(ri, t); t.Gone { // FlushTask gives the instances back
 			return
 		}
 		last = ri.RetAddr != trampoline
@@ -394,12 +392,12 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	_ = t.Mem.WriteU64(frame, real) // the trampoline has just written below it
 }
 
-func (k *Kprobes) runReturns(first *Instance, t *abi.Trap) {
+func (hs *Hits) runReturns(first *Instance, t *abi.Trap) {
 	for ri := first; ri != nil; {
 		next := ri.next.Load()
 		ri.link(nil)
 		if !t.Gone {
-			k.runReturn(ri, t)
+			hs.runReturn(ri, t)
 		}
 		ri.pool.put(ri)
 		ri = next
@@ -410,26 +408,26 @@ func (k *Kprobes) runReturns(first *Instance, t *abi.Trap) {
 // have it. It does what Rethook does, but is called for a breakpoint and directs the
 // CPU to the real return address itself. It returns false when the call has returned
 // before; the breakpoint then kills the task.
-func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
+func (hs *Hits) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 	if c.point != nil {
-		k.dropLeft(c, t)
+		hs.dropLeft(c, t)
 	}
-	frame, h := t.Regs.SP-8, k.returning.tasks.Of(t.Task)
+	frame, h := t.Regs.SP-8, hs.returning.tasks.Of(t.Task)
 	var first *Instance
 	var real uint64
 	if h != nil {
-		first, real = h.take(frame, k.returning.trampoline.Load())
+		first, real = h.take(frame, hs.returning.trampoline.Load())
 	}
 	if first == nil {
-		k.sayBug(h)
+		hs.sayBug(h)
 		return false
 	}
 	sp := t.Regs.SP
 	h.last = first.Retprobe
-	if t.Caller = abi.CallerReturn; k.has[release.ReturnsOutsideTrap] {
-		k.returnsOutside(first, t)
+	if t.Caller = abi.CallerReturn; hs.has[release.ReturnsOutsideTrap] {
+		hs.returnsOutside(first, t)
 	} else {
-		k.runReturns(first, t)
+		hs.runReturns(first, t)
 	}
 	if !t.Gone {
 		t.Regs.IP, t.Regs.SP = real, sp
@@ -439,11 +437,11 @@ func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 
 // returnsOutside runs return handlers as if outside a breakpoint: with interrupts as
 // the function left them, and preemption off.
-func (k *Kprobes) returnsOutside(first *Instance, t *abi.Trap) {
+func (hs *Hits) returnsOutside(first *Instance, t *abi.Trap) {
 	vector := t.Vector
 	t.Vector = 0
 	addPreempt(t, 1)
-	k.runReturns(first, t)
+	hs.runReturns(first, t)
 	if !t.Gone && !t.Away { // whose exit or sleep has set the count anew
 		addPreempt(t, -1)
 	}
@@ -452,7 +450,7 @@ func (k *Kprobes) returnsOutside(first *Instance, t *abi.Trap) {
 
 // sayBug logs that a hooked call has returned more often than it was made. It names the
 // return probe of the task's last hooked call.
-func (k *Kprobes) sayBug(h *taskHooks) {
+func (hs *Hits) sayBug(h *taskHooks) {
 	var rp *Retprobe
 	if h != nil {
 		if rp = h.last; h.first.Load() != nil {
@@ -463,12 +461,12 @@ func (k *Kprobes) sayBug(h *taskHooks) {
 	if rp != nil {
 		at, addr = cmp.Or(rp.Struct, at), rp.Kprobe.Addr
 	}
-	k.cfg.Machine.Printk(2, "kretprobe BUG!: Processing kretprobe %016x @ %016x", at, addr)
+	hs.machine.Printk(2, "kretprobe BUG!: Processing kretprobe %016x @ %016x", at, addr)
 }
 
 // runReturn is kretprobe_rethook_handler. Probes that the handler hits are missed; a
 // probe that the CPU was handling resumes afterwards.
-func (k *Kprobes) runReturn(ri *Instance, t *abi.Trap) {
+func (hs *Hits) runReturn(ri *Instance, t *abi.Trap) {
 	if exit := ri.pool.exit; exit != nil {
 		if !ri.pool.dead.Load() {
 			exit(ri, t)
@@ -479,11 +477,11 @@ func (k *Kprobes) runReturn(ri *Instance, t *abi.Trap) {
 	if ri.pool.dead.Load() || rp.Handler == nil || rp.Kprobe.has(flagBroken) {
 		return
 	}
-	c := &k.cpus[t.CPU]
+	c := &hs.cpus[t.CPU]
 	before := c.running
-	c.begin(&k.returns, nil, t)
-	c.ret = Hit{Trap: t, Probe: &rp.Kprobe, k: k}
-	if k.callRet(rp.Handler, ri, &c.ret); !t.Gone {
+	c.begin(&hs.returns, nil, t)
+	c.ret = Hit{Trap: t, Probe: &rp.Kprobe, hits: hs}
+	if hs.callRet(rp.Handler, ri, &c.ret); !t.Gone {
 		c.running = before
 	}
 }

@@ -136,14 +136,14 @@ func (k *Kprobes) ReleaseCode() (at abi.Range, syms []abi.Symbol) {
 
 // int3ReleaseCode handles the int3 at addr in releaseCode. It returns false when the CPU
 // should not be there.
-func (k *Kprobes) int3ReleaseCode(c *ctlblk, addr uint64, t *abi.Trap) bool {
+func (hs *Hits) int3ReleaseCode(c *ctlblk, addr uint64, t *abi.Trap) bool {
 	switch addr {
-	case k.relCode.jprobeEntry:
-		return k.jprobeEntry(c, t)
-	case k.relCode.jprobeReturn:
-		return k.jprobeReturn(c, t)
-	case k.relCode.trampoline:
-		return k.trampolineHit(c, t)
+	case hs.relCode.jprobeEntry:
+		return hs.jprobeEntry(c, t)
+	case hs.relCode.jprobeReturn:
+		return hs.jprobeReturn(c, t)
+	case hs.relCode.trampoline:
+		return hs.trampolineHit(c, t)
 	}
 	return false
 }

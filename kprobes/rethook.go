@@ -9,7 +9,7 @@ import (
 // Rethook is a struct rethook whose user is not a return probe: fprobes, which
 // learn of a function's entry in another way, hook its return with it.
 type Rethook struct {
-	k    *Kprobes
+	hits *Hits
 	pool *instancePool
 }
 
@@ -26,7 +26,7 @@ func (k *Kprobes) NewRethook(calls int, dataSize uint64, exit func(ri *Instance,
 	}
 	pool := newPool(nil, calls, dataSize, len(k.cpus))
 	pool.exit = exit
-	return &Rethook{k, pool}, nil
+	return &Rethook{&k.Hits, pool}, nil
 }
 
 // Get is rethook_try_get: it returns an instance for a call of the task that has just
@@ -42,7 +42,7 @@ func (r *Rethook) Get(t *abi.Trap) *Instance {
 // Hook is rethook_hook: the call that has just begun will return through the
 // trampoline. Handlers may call it.
 func (r *Rethook) Hook(ri *Instance, t *abi.Trap) {
-	if !r.k.returning.hook(ri, t) {
+	if !r.hits.returning.hook(ri, t) {
 		r.pool.put(ri)
 	}
 }

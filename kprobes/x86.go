@@ -31,7 +31,6 @@ type ctlblk struct {
 	ret  Hit // for return handlers, which may run during another probe's handling
 	buf  [8]byte
 
-	jprobe   jprobeState
 	fault    Hit              // for fault handlers, which may run during another handler
 	faulting bool             // a fault handler is running
 	_        [cacheLines]byte // what follows is the next CPU's
@@ -51,26 +50,43 @@ func (c *ctlblk) end() {
 	c.point = nil
 }
 
+// Hits handles the hits of probes. Its methods run on vCPUs: they take no lock, and allocate
+// only for a task's first hooked call. They read the table, whose entries Kprobes replaces as
+// a whole; everything else is a CPU's or a task's own, or does not change after New.
+type Hits struct {
+	has     release.Set // what the release does
+	machine Machine
+	symbols Symbols
+	disable func(p *Kprobe) // disables a probe whose handler has panicked; it may wait
+
+	table     table // Kprobes changes it, with its lock held
+	cpus      []ctlblk
+	jprobes   jprobes
+	returning hookedCalls
+	returns   point // a dummy point for running return handlers
+	relCode   releaseCode
+}
+
 // Int3 is kprobe_int3_handler: it handles the int3 before t.Regs.IP when that belongs
 // to a probe or ends a stepped copy. After the int3 of a probe that has just been
 // removed, the instruction is executed again. Int3 returns false when the int3 belongs
 // to no probe.
-func (k *Kprobes) Int3(t *abi.Trap) bool {
-	c := &k.cpus[t.CPU]
+func (hs *Hits) Int3(t *abi.Trap) bool {
+	c := &hs.cpus[t.CPU]
 	addr := t.Regs.IP - 1
-	if k.relCode.Contains(addr) {
-		return k.int3ReleaseCode(c, addr, t)
+	if hs.relCode.Contains(addr) {
+		return hs.int3ReleaseCode(c, addr, t)
 	}
-	if pt := k.table.get(addr); pt != nil {
+	if pt := hs.table.get(addr); pt != nil {
 		if code := pt.code.Load(); code != nil {
-			return k.hitInt3(c, pt, code, t)
+			return hs.hitInt3(c, pt, code, t)
 		}
 	}
 	if c.point != nil && (c.state == hitSS || c.state == reenter) && c.code.within(t.Regs.IP) {
-		k.resume(c, t)
+		hs.resume(c, t)
 		return true
 	}
-	if !k.has[release.NoBreakHandlers] && k.breakHandler(c, t) {
+	if !hs.has[release.NoBreakHandlers] && hs.breakHandler(c, t) {
 		return true
 	}
 	b := c.buf[:1]
@@ -81,12 +97,12 @@ func (k *Kprobes) Int3(t *abi.Trap) bool {
 	return false
 }
 
-func (k *Kprobes) hitInt3(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) bool {
-	if k.busy(c, t) {
-		return k.reenter(c, pt, code, t)
+func (hs *Hits) hitInt3(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) bool {
+	if hs.busy(c, t) {
+		return hs.reenter(c, pt, code, t)
 	}
 	if t.Quiet {
-		k.pass(c, pt, code, t)
+		hs.pass(c, pt, code, t)
 		return true
 	}
 	c.begin(pt, code, t)
@@ -94,70 +110,70 @@ func (k *Kprobes) hitInt3(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) boo
 	if pt.aggr.Load() {
 		t.Caller = abi.CallerAggr
 	}
-	if k.runPre(c, pt, t, false) {
+	if hs.runPre(c, pt, t, false) {
 		p := c.hit.Probe
 		if p.jp != nil { // its handler runs next
 			return true
 		}
 		c.end()
 		if p.BreakHandler != nil {
-			k.returning.tasks.Make(t.Task).led.Store(p)
+			hs.returning.tasks.Make(t.Task).led.Store(p)
 		}
 		return true
 	}
-	k.step(c, t)
+	hs.step(c, t)
 	return true
 }
 
 // reenter is reenter_kprobe: a probe was hit in another one's handler or step. Its
 // handlers do not run, and the hit is counted as missed.
-func (k *Kprobes) reenter(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) bool {
+func (hs *Hits) reenter(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) bool {
 	if c.state == reenter {
-		k.unrecoverable(pt)
+		hs.unrecoverable(pt)
 		return false
 	}
 	miss(pt)
 	c.prev = c.running
 	c.begin(pt, code, t)
 	c.state = reenter
-	k.step(c, t)
+	hs.step(c, t)
 	return true
 }
 
 // pass executes the probed instruction of a hit that no handler is to see. As for a
 // nested hit, no post-handler runs after it.
-func (k *Kprobes) pass(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) {
+func (hs *Hits) pass(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) {
 	c.prev = c.running
 	c.begin(pt, code, t)
 	c.state = reenter
-	k.step(c, t)
+	hs.step(c, t)
 }
 
 // unrecoverable logs what Linux logs before it gives up: a probe was hit while the
 // copy of a nested probe was being stepped.
-func (k *Kprobes) unrecoverable(pt *point) {
+func (hs *Hits) unrecoverable(pt *point) {
 	var name string
 	var offset uint32
 	if probes := pt.list.Load().probes; len(probes) > 0 {
 		name, offset = probes[0].SymbolName, probes[0].Offset
 	}
-	k.printk(4, "Unrecoverable kprobe detected.")
-	k.printk(3, "Dump kprobe:\n.symbol_name = %s, .offset = %x, .addr = %#x", name, offset, pt.addr)
+	hs.printk(4, "Unrecoverable kprobe detected.")
+	hs.printk(3, "Dump kprobe:\n.symbol_name = %s, .offset = %x, .addr = %#x", name, offset, pt.addr)
 }
 
 // runPre runs the pre-handlers, newest first, until one reports a changed way; with
 // all, their results are ignored. One that panics is skipped.
-func (k *Kprobes) runPre(c *ctlblk, pt *point, t *abi.Trap, all bool) bool {
+func (hs *Hits) runPre(c *ctlblk, pt *point, t *abi.Trap, all bool) bool {
 	probes := pt.list.Load().probes
 	for at := 0; at < len(probes); at++ {
-		if k.preHandlers(c, probes, &at, t, all) {
+		if hs.preHandlers(c, probes, &at, t, all) {
 			return true
 		}
 	}
 	return false
 }
 
-func (k *Kprobes) runPost(c *ctlblk, pt *point, t *abi.Trap) {
+func (hs *Hits) runPost(c *ctlblk, pt *point, t *abi.Trap) {
 	list := pt.list.Load()
 	if !list.post {
 		return
@@ -167,7 +183,7 @@ func (k *Kprobes) runPost(c *ctlblk, pt *point, t *abi.Trap) {
 		t.Caller = abi.CallerAggr
 	}
 	for at := 0; at < len(list.probes) && !t.Gone; at++ {
-		k.postHandlers(c, list.probes, &at, t)
+		hs.postHandlers(c, list.probes, &at, t)
 	}
 }
 
@@ -180,7 +196,7 @@ func miss(pt *point) {
 
 // step is setup_singlestep: it executes the probed instruction of c by emulation, or
 // directs the CPU to its copy.
-func (k *Kprobes) step(c *ctlblk, t *abi.Trap) {
+func (hs *Hits) step(c *ctlblk, t *abi.Trap) {
 	pt, code := c.point, c.code
 	if out := pt.out.Load(); out != 0 && pt.has(FlagOptimized) {
 		t.Regs.IP = out // the detour's copies end in a jump back
@@ -193,7 +209,7 @@ func (k *Kprobes) step(c *ctlblk, t *abi.Trap) {
 		return
 	}
 	if emulate(code, t) {
-		k.finish(c, t)
+		hs.finish(c, t)
 		return
 	}
 	if c.state != reenter {
@@ -206,8 +222,8 @@ func (k *Kprobes) step(c *ctlblk, t *abi.Trap) {
 // Stepped is resume_singlestep for a probe that has no post-handlers to run: such a
 // step changes only where the CPU continues, and the flags. ok is false when the int3
 // before ip did not end such a step; then Int3 must handle it.
-func (k *Kprobes) Stepped(cpu int, ip, flags uint64) (toIP, toFlags uint64, ok bool) {
-	c := &k.cpus[cpu]
+func (hs *Hits) Stepped(cpu int, ip, flags uint64) (toIP, toFlags uint64, ok bool) {
+	c := &hs.cpus[cpu]
 	pt := c.point
 	if pt == nil || c.state != hitSS && c.state != reenter || !c.code.within(ip) || c.state == hitSS && pt.hasPostHandler() {
 		return 0, 0, false
@@ -218,17 +234,17 @@ func (k *Kprobes) Stepped(cpu int, ip, flags uint64) (toIP, toFlags uint64, ok b
 }
 
 // resume is resume_singlestep: the CPU has executed the copy and hit the int3 after it.
-func (k *Kprobes) resume(c *ctlblk, t *abi.Trap) {
+func (hs *Hits) resume(c *ctlblk, t *abi.Trap) {
 	t.Regs.Flags |= c.saved
 	t.Regs.IP = c.point.addr + (t.Regs.IP - c.code.slot) - 1
-	k.finish(c, t)
+	hs.finish(c, t)
 }
 
 // finish is kprobe_post_process.
-func (k *Kprobes) finish(c *ctlblk, t *abi.Trap) {
+func (hs *Hits) finish(c *ctlblk, t *abi.Trap) {
 	if c.state != reenter {
 		c.state = hitSSDone
-		k.runPost(c, c.point, t)
+		hs.runPost(c, c.point, t)
 	}
 	c.end()
 }
@@ -237,18 +253,18 @@ func (k *Kprobes) finish(c *ctlblk, t *abi.Trap) {
 // fault at the probed address, and ends the handling of the probe. It returns false if
 // the guest has to handle the fault, with t.Regs as they are now, and true if a fault
 // handler has resolved it and the CPU continues at t.Regs.
-func (k *Kprobes) Fault(t *abi.Trap) bool {
-	c := &k.cpus[t.CPU]
+func (hs *Hits) Fault(t *abi.Trap) bool {
+	c := &hs.cpus[t.CPU]
 	if c.point == nil {
 		return false
 	}
-	if !k.has[release.NoFaultHandlers] && (c.state == hitActive || c.state == hitSSDone) && !c.left(t) {
-		return k.faultHandler(c, t)
+	if !hs.has[release.NoFaultHandlers] && (c.state == hitActive || c.state == hitSSDone) && !hs.jprobes.of(t).left(t) {
+		return hs.faultHandler(c, t)
 	}
 	if c.state != hitSS && c.state != reenter || t.Regs.IP != c.code.slot {
 		return false
 	}
-	if !k.has[release.NoStepFaultHandlers] && k.faultStepped(c, t) {
+	if !hs.has[release.NoStepFaultHandlers] && hs.faultStepped(c, t) {
 		return true
 	}
 	t.Regs.IP = c.point.addr
@@ -262,24 +278,24 @@ const fentrySize = 5
 
 // Ftrace is kprobe_ftrace_handler. t.Regs.IP is the address of an fentry site; Ftrace
 // sets it to the address after the site, unless a handler changes it.
-func (k *Kprobes) Ftrace(t *abi.Trap) {
-	c := &k.cpus[t.CPU]
+func (hs *Hits) Ftrace(t *abi.Trap) {
+	c := &hs.cpus[t.CPU]
 	site := t.Regs.IP
 	t.Regs.IP = site + fentrySize
-	pt := k.table.get(site)
+	pt := hs.table.get(site)
 	if pt == nil || pt.disabled() {
 		return
 	}
-	if k.busy(c, t) {
+	if hs.busy(c, t) {
 		miss(pt)
 		return
 	}
 	c.begin(pt, nil, t)
 	t.Regs.IP = site + 1
-	if !k.runPre(c, pt, t, false) {
+	if !hs.runPre(c, pt, t, false) {
 		t.Regs.IP = site + fentrySize
 		c.state = hitSSDone
-		if k.runPost(c, pt, t); !t.Gone {
+		if hs.runPost(c, pt, t); !t.Gone {
 			t.Regs.IP = site + fentrySize
 		}
 	}
@@ -290,13 +306,13 @@ func (k *Kprobes) Ftrace(t *abi.Trap) {
 
 // Optimized is optimized_callback: a jump led to the detour of the probe at t.Arg, the
 // op that the detour passes. All handlers run; changes of IP are ignored.
-func (k *Kprobes) Optimized(t *abi.Trap) {
-	c := &k.cpus[t.CPU]
-	pt := k.table.get(t.Arg)
+func (hs *Hits) Optimized(t *abi.Trap) {
+	c := &hs.cpus[t.CPU]
+	pt := hs.table.get(t.Arg)
 	if pt == nil || pt.disabled() || t.Quiet {
 		return // its jump is queued for removal, or the hit is not the host's doing
 	}
-	if k.busy(c, t) {
+	if hs.busy(c, t) {
 		miss(pt)
 		return
 	}
@@ -305,7 +321,7 @@ func (k *Kprobes) Optimized(t *abi.Trap) {
 	t.Regs.IP = pt.addr + 1
 	t.Regs.OrigAX = ^uint64(0)
 	c.begin(pt, nil, t)
-	k.runPre(c, pt, t, true)
+	hs.runPre(c, pt, t, true)
 	if !t.Gone {
 		c.end()
 	}
