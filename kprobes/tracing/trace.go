@@ -355,7 +355,7 @@ func New(c Config) *Tracer {
 	t.cmdlines.Resize(cmdlines.RoomFor(cmdlines.Default, t.conf.has[release.CmdlinesWithPIDs]))
 	t.global = t.newArray(initialPages, t.defaultClock())
 	if t.conf.has[release.FieldsOption] {
-		t.global.options.Or(uint64(optPrintkDest))
+		t.global.options.set(optPrintkDest, true)
 	}
 	t.arrays = []*Array{t.global}
 	t.ownEvents()

@@ -3,7 +3,6 @@ package tracing
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,7 +16,12 @@ import (
 )
 
 // Array is a trace_array: the global one, or an instance.
+//
+// The sizes of its buffer and the switches of its events are types of their own.
 type Array struct {
+	BufferSizes
+	EventSwitches
+
 	tracer    *Tracer
 	buffer    *ring.Buffer
 	snapshots snapshots
@@ -32,38 +36,35 @@ type Array struct {
 	// Gen differs between successive instances of the same name.
 	Gen uint64
 
-	options   atomic.Uint64 // a set of option; changed under Tracer.mu
-	nopAccept atomic.Bool   // the option test_nop_accept; changed under Tracer.mu
-	timeStart atomic.Int64  // when the buffer was last emptied: time 0 of latency-format
+	options
+	nopAccept atomic.Bool  // the option test_nop_accept; changed under Tracer.mu
+	timeStart atomic.Int64 // when the buffer was last emptied: time 0 of latency-format
 
 	// Guarded by Tracer.mu.
-	expanded   *bool   // ring_buffer_expanded: tracing was used; shared by all arrays unless OwnExpansion
 	users      int     // trace_array.ref: open files, histograms with variables, and triggers of other arrays that name it
 	gone       bool    // the instance was removed
-	staticOn   bool    // see EnableAll
-	clearTrace bool    // an event that had been enabled was deleted: its entries must be dropped
 	cpumask    []bool  // tracing_cpumask
 	percent    uint64  // buffer_percent
 	maxLatency uint64  // tracing_max_latency, ns
 	readers    readers // who has trace or trace_pipe open
-	files      map[*Event]*EventFile
 
 	ftrace  *ftracer.Array
 	current atomic.Pointer[ftracer.Kind] // changed under Tracer.mu
-	systems atomic.Pointer[[]Subsystem]
 }
 
 func (t *Tracer) newArray(pages, clock int) *Array {
 	cpus := t.conf.Machine.CPUs()
 	a := &Array{
-		tracer: t, buffer: ring.New(cpus, pages, ring.PageSize), files: map[*Event]*EventFile{}, readers: newReaders(cpus),
-		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50, expanded: &t.expanded,
+		tracer: t, buffer: ring.New(cpus, pages, ring.PageSize), readers: newReaders(cpus),
+		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50,
 	}
 	a.snapshots.main = a.buffer
+	a.BufferSizes = BufferSizes{tracer: t, main: a.buffer, snapshot: &a.snapshots.buffer, readers: &a.readers, expanded: &t.expanded}
 	a.ftrace = t.ftrace.NewArray(functionTrace{a})
 	a.clock.Store(&traceClocks[clock])
-	a.options.Store(uint64(defaultOptions))
-	a.systems.Store(&[]Subsystem{})
+	a.options.set(defaultOptions, true)
+	a.EventSwitches = EventSwitches{tracer: t, sizes: &a.BufferSizes}
+	a.forgetEvents()
 	a.current.Store(nopTracer)
 	return a
 }
@@ -118,79 +119,6 @@ func (a *Array) reset() { a.ClearTrace(-1) }
 // now returns the time of the array's clock.
 func (a *Array) now() int64 { return a.clock.Load().read(a.tracer, a.tracer.conf.Machine.Now()) }
 
-// expand is tracing_update_buffers: the global array's buffer grows to its full size
-// when tracing is first used. It fails with ENOMEM if there is not enough memory. The caller
-// holds mu.
-func (a *Array) expand() error {
-	if *a.expanded {
-		return nil
-	}
-	g := a.tracer.global
-	page := g.buffer.PageBytes()
-	if err := a.tracer.checkRoom(g.buffer.CPUs()*ring.PagesFor(page, expandedSize)*page - g.buffer.Bytes()); err != nil {
-		return err
-	}
-	*a.expanded = true
-	g.resizeBuffers(-1, expandedSize)
-	return nil
-}
-
-// expandFor is expand for what switches something on. To switch something off, which may give
-// memory back, needs no buffer.
-func (a *Array) expandFor(on bool) error {
-	if err := a.expand(); on {
-		return err
-	}
-	return nil
-}
-
-// resize is __tracing_resize_ring_buffer for one vCPU, or for all if cpu is -1. It
-// fails with ENOMEM if there is not enough memory. The caller holds mu.
-func (a *Array) resize(cpu int, size uint64) error {
-	t := a.tracer
-	*a.expanded = true
-	cpus := 1
-	if cpu < 0 {
-		cpus = a.buffer.CPUs()
-	}
-	page := a.buffer.PageBytes()
-	want := ring.PagesFor(page, size)
-	for i, n := range a.readers.trace {
-		if n > 0 && (cpu < 0 || i == cpu && a.buffer.Pages(i) != want) {
-			errno := syscall.ENOMEM
-			if t.conf.has[release.ResizeEBUSY] {
-				errno = syscall.EBUSY
-			}
-			return fmt.Errorf("trace is being read: %w", errno)
-		}
-	}
-	more := cpus*want*page - a.buffer.Bytes()
-	if cpu >= 0 {
-		more = (want - a.buffer.Pages(cpu)) * page
-	}
-	if a.snapshots.buffer.Load() != nil {
-		more *= 2
-	}
-	if err := t.checkRoom(more); err != nil {
-		return err
-	}
-	a.resizeBuffers(cpu, size)
-	if more < 0 {
-		t.conf.Limit.Freed()
-	}
-	return nil
-}
-
-// resizeBuffers gives the buffer and the snapshot room for size bytes of events on one
-// vCPU, or on each if cpu is -1. The caller holds mu.
-func (a *Array) resizeBuffers(cpu int, size uint64) {
-	pages := ring.PagesFor(a.buffer.PageBytes(), size)
-	a.buffer.Resize(cpu, pages)
-	if s := a.snapshots.buffer.Load(); s != nil {
-		s.Resize(cpu, pages)
-	}
-}
-
 // checkRoom returns ENOMEM if the tracer may not hold more additional bytes. Whatever lasts
 // longer than the write that makes it asks here, or it would use up the reserves that are left
 // for giving memory back (memcg.Limit.Small).
@@ -210,113 +138,6 @@ func (t *Tracer) checkText(n int) error { return t.checkRoom(textRoom + 64*n) }
 
 // textRoom is what such a thing takes besides, in bytes.
 const textRoom = 4 << 10
-
-// SubBufferSizeKB returns the text of buffer_subbuf_size_kb, the size of a page of the
-// buffer.
-func (a *Array) SubBufferSizeKB() string {
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	return fmt.Sprintf("%d\n", a.buffer.PageBytes()>>10)
-}
-
-// maxSubBuffer is RB_SUBBUF_SIZE_MAX: 128 pages.
-const maxSubBuffer = 128 * ring.PageSize
-
-// SetSubBufferSizeKB handles a write to buffer_subbuf_size_kb. The size is rounded up
-// to a power of 2, at least 4. The contents of the buffer are lost. It fails with
-// EINVAL if the value is 0, more than 512, or not a number, with EBUSY if trace is
-// being read, and with ENOMEM if the buffers would be too large.
-func (a *Array) SetSubBufferSizeKB(data []byte) error {
-	kb, err := kstrtox.FromUser(data)
-	if bytes := kb << 10; err == nil && (bytes == 0 || bytes > maxSubBuffer) {
-		err = fmt.Errorf("%d KiB: %w", kb, syscall.EINVAL)
-	}
-	if err != nil {
-		return fmt.Errorf("buffer_subbuf_size_kb: %w", err)
-	}
-	size := ring.PageSize << bits.Len64((kb<<10-1)/ring.PageSize)
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	if size == a.buffer.PageBytes() {
-		return nil
-	}
-	if a.readers.reading() {
-		return fmt.Errorf("trace is being read: %w", syscall.EBUSY)
-	}
-	need := 0
-	for i := range a.buffer.CPUs() {
-		need += size * ring.PagesFor(size, uint64(a.buffer.Size(i)))
-	}
-	need -= a.buffer.Bytes()
-	if a.snapshots.buffer.Load() != nil {
-		need *= 2
-	}
-	if err := a.tracer.checkRoom(need); err != nil {
-		return err
-	}
-	a.buffer.SetPageBytes(size)
-	if s := a.snapshots.buffer.Load(); s != nil {
-		s.SetPageBytes(size)
-	}
-	return nil
-}
-
-// BufferSizeKB returns the text of buffer_size_kb of one vCPU, or of all if cpu is -1.
-func (a *Array) BufferSizeKB(cpu int) string {
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	size := a.buffer.Resized(max(cpu, 0))
-	for i := range a.buffer.CPUs() {
-		if cpu < 0 && a.buffer.Resized(i) != size {
-			return "X\n"
-		}
-	}
-	if cpu >= 0 {
-		return fmt.Sprintf("%d\n", size>>10)
-	}
-	return a.sizeText(size>>10, expandedSize>>10)
-}
-
-// BufferTotalSizeKB returns the text of buffer_total_size_kb.
-func (a *Array) BufferTotalSizeKB() string {
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	size := 0
-	for i := range a.buffer.CPUs() {
-		size += a.buffer.Resized(i) >> 10
-	}
-	return a.sizeText(size, expandedSize>>10*a.buffer.CPUs())
-}
-
-func (a *Array) sizeText(kb, expanded int) string {
-	if *a.expanded {
-		return fmt.Sprintf("%d\n", kb)
-	}
-	return fmt.Sprintf("%d (expanded: %d)\n", kb, expanded)
-}
-
-// SetBufferSizeKB handles a write to buffer_size_kb of one vCPU, or of all if cpu is
-// -1. It fails with EINVAL if data is 0 or not a number, and with ENOMEM if there is
-// not enough memory (Config.Limit).
-func (a *Array) SetBufferSizeKB(cpu int, data []byte) error {
-	kb, err := kstrtox.FromUser(data)
-	if err == nil && kb == 0 {
-		err = fmt.Errorf("a buffer has at least 1 entry: %w", syscall.EINVAL)
-	}
-	bytes := kb << 10 // wraps at 64 bits, as on Linux
-	if bytes > math.MaxUint64-(ring.PageSize-ring.PageHeader) {
-		bytes = 0 // rounding up overflows on Linux, which gives the smallest buffer
-	}
-	if err == nil && bytes > uint64(a.tracer.conf.Limit.Max()) {
-		err = fmt.Errorf("%d KiB: %w", kb, syscall.ENOMEM)
-	}
-	if err != nil {
-		return fmt.Errorf("buffer_size_kb: %w", err)
-	}
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	return a.resize(cpu, bytes)
-}
 
 // FreeBuffer is tracing_free_buffer_release: the buffer shrinks to its minimum, and
 // with the option disable_on_free recording stops.

@@ -59,7 +59,7 @@ func TestInstances(t *testing.T) {
 	}
 	a := tr.Instances()[0]
 	if !a.has(optSymAddr) || a.BufferSizeKB(-1) != "1410 (expanded: 1408)\n" {
-		t.Errorf("options %x, size %q", a.options.Load(), a.BufferSizeKB(-1))
+		t.Errorf("options %x, size %q", a.options.on.Load(), a.BufferSizeKB(-1))
 	}
 	must(a.files[tr.event("kprobes", "a").Event].Enable([]byte("1")))
 	f.Hit(f.Symbol("vfs_read"), tracingtest.Entered(0, 1, tracingtest.NewTask(1, "init")))

@@ -175,8 +175,7 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	s.events = append(s.events, e)
 	t.namesInUse[eventName{group, name}] = e
 	for _, a := range t.arrays {
-		a.files[e] = a.newFile(e)
-		a.showEvent(Subsystem{Name: group, Gen: s.gen, Hidden: s.hidden}, a.files[e])
+		a.show(Subsystem{Name: group, Gen: s.gen, Hidden: s.hidden}, a.newFile(e))
 	}
 	t.events.set(id, e)
 	return e
@@ -231,96 +230,13 @@ func (t *Tracer) forgetEvent(e *Event) {
 		t.dirChanged(false, e.Group, "")
 	}
 	for _, a := range t.arrays {
-		a.clearTrace = a.clearTrace || a.files[e].wasEnabled
-		a.hideEvent(e.Group, a.files[e])
-		delete(a.files, e)
+		a.forget(e)
 	}
 	t.events.set(e.ID, nil)
 }
 
 // byGen compares an event with a generation: subsystems have their events in that order.
 func byGen(e *Event, gen uint64) int { return cmp.Compare(e.Gen, gen) }
-
-// showEvent has Subsystems show a new event, the newest of a subsystem, which may be new
-// too.
-func (a *Array) showEvent(of Subsystem, f *EventFile) {
-	systems := slices.Clone(*a.systems.Load())
-	i := slices.IndexFunc(systems, func(s Subsystem) bool { return s.Name == of.Name })
-	if i < 0 {
-		i = len(systems)
-		systems = append(systems, of)
-	}
-	// Who has the list of before sees its length only.
-	systems[i].Events = append(systems[i].Events, f)
-	a.systems.Store(&systems)
-}
-
-// hideEvent has Subsystems show the event no more, nor its subsystem if that has no other.
-func (a *Array) hideEvent(group string, f *EventFile) {
-	systems := slices.Clone(*a.systems.Load())
-	i := slices.IndexFunc(systems, func(s Subsystem) bool { return s.Name == group })
-	if i < 0 {
-		return
-	}
-	events := systems[i].Events
-	switch k, found := slices.BinarySearchFunc(events, f.Gen, func(f *EventFile, gen uint64) int { return byGen(f.Event, gen) }); {
-	case found && k == 0: // who has the list of before keeps it
-		events = events[1:]
-	case found:
-		events = slices.Concat(events[:k], events[k+1:])
-	}
-	if systems[i].Events = events; len(events) == 0 {
-		systems = slices.Delete(systems, i, i+1)
-	}
-	a.systems.Store(&systems)
-}
-
-// addEvents gives a new array a file for each event of another one.
-func (a *Array) addEvents(of *Array) {
-	systems := slices.Clone(of.Subsystems())
-	for i, s := range systems {
-		files := make([]*EventFile, len(s.Events))
-		for k, f := range s.Events {
-			files[k] = a.newFile(f.Event)
-			a.files[f.Event] = files[k]
-		}
-		systems[i].Events = files
-	}
-	a.systems.Store(&systems)
-}
-
-// Subsystems returns the directories below events, the oldest first.
-func (a *Array) Subsystems() []Subsystem { return *a.systems.Load() }
-
-// newestFirst returns all events in the kernel's order.
-func (a *Array) newestFirst() []*EventFile {
-	var all []*EventFile
-	for _, s := range a.Subsystems() {
-		all = append(all, s.Events...)
-	}
-	slices.SortFunc(all, func(a, b *EventFile) int { return int(b.Gen) - int(a.Gen) })
-	return slices.DeleteFunc(all, func(f *EventFile) bool { return f.Internal })
-}
-
-// AvailableEvents returns the lines of available_events, the newest event first.
-func (a *Array) AvailableEvents() []string {
-	return eventLines(a.newestFirst(), func(*EventFile) bool { return true })
-}
-
-// SetEvents returns the lines of set_event: the enabled events.
-func (a *Array) SetEvents() []string {
-	return eventLines(a.newestFirst(), (*EventFile).Enabled)
-}
-
-func eventLines(events []*EventFile, want func(*EventFile) bool) []string {
-	var lines []string
-	for _, e := range events {
-		if want(e) {
-			lines = append(lines, e.Group+":"+e.Name+"\n")
-		}
-	}
-	return lines
-}
 
 // EnableText returns the text of the event's file enable: 0 or 1, and "*" if triggers
 // need the event. It fails with ENODEV if the event is gone.
@@ -492,151 +408,6 @@ func (e *Event) listens(more int) {
 	if e.kind != dynevent.Kprobe && e.kind != dynevent.Kretprobe {
 		e.tracer.elsewhere.Add(int64(more))
 	}
-}
-
-// SystemEnableText returns the text of a subsystem's file enable. It fails with ENODEV
-// if the subsystem is gone.
-func (a *Array) SystemEnableText(name string) (string, error) {
-	var on []bool
-	found := false
-	for _, s := range a.Subsystems() {
-		for _, e := range s.Events {
-			found = found || s.Name == name
-			if s.Name == name && !e.Internal {
-				on = append(on, e.Enabled())
-			}
-		}
-	}
-	switch {
-	case !found:
-		return "", fmt.Errorf("subsystem %s is gone: %w", name, syscall.ENODEV)
-	case on == nil:
-		return "?\n", nil // group ftrace has no events that can be enabled
-	}
-	return enableText(on), nil
-}
-
-// EnableSystem handles a write to a subsystem's file enable.
-func (a *Array) EnableSystem(name string, data []byte) error {
-	on, err := enableValue(data)
-	if err != nil {
-		return err
-	}
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	if err := a.expandFor(on); err != nil {
-		return err
-	}
-	return a.setEvents("", name, "", on)
-}
-
-// EnableAllText returns the text of events/enable. Linux counts its static events
-// there. In a kernel without tracepoints, one imaginary event stands for them, which
-// only events/enable and the ":" of set_event switch.
-func (a *Array) EnableAllText() string {
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	var on []bool
-	if len(a.tracer.tracepoints) == 0 {
-		on = append(on, a.staticOn)
-	}
-	for _, e := range a.newestFirst() {
-		on = append(on, e.Enabled())
-	}
-	return enableText(on)
-}
-
-// EnableAll handles a write to events/enable.
-func (a *Array) EnableAll(data []byte) error {
-	on, err := enableValue(data)
-	if err != nil {
-		return err
-	}
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	if err := a.expandFor(on); err != nil {
-		return err
-	}
-	return a.setAll(on)
-}
-
-func (a *Array) setAll(on bool) error {
-	a.staticOn = on
-	if err := a.setEvents("", "", "", on); err != nil && len(a.tracer.namesInUse) > 0 {
-		return err
-	}
-	return nil
-}
-
-// ClearSetEvent disables all events, as an open of set_event with O_TRUNC does.
-func (a *Array) ClearSetEvent() {
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	_ = a.setAll(false)
-}
-
-// WriteSetEvent handles the first word of a write to set_event and returns how many
-// bytes it consumed: "EVENT", "GROUP", "GROUP:EVENT", "GROUP:" or "*:EVENT", with "!"
-// in front to disable. It fails with EINVAL if the word matches no event.
-func (a *Array) WriteSetEvent(data []byte) (int, error) {
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	word, used, err := nextWord(data, eventWordSize)
-	name, off := strings.CutPrefix(word, "!")
-	if err := a.expandFor(!off); err != nil {
-		return 0, err
-	}
-	if err == nil && word != "" {
-		err = a.setNamed(name, !off)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("set_event %q: %w", word, err)
-	}
-	return used, nil
-}
-
-// eventWordSize is EVENT_BUF_SIZE and a NUL.
-const eventWordSize = 128
-
-// setNamed is ftrace_set_clr_event.
-func (a *Array) setNamed(name string, on bool) error {
-	group, event, found := strings.Cut(name, ":")
-	switch {
-	case name == "":
-		return fmt.Errorf("no event: %w", syscall.EINVAL)
-	case !found:
-		return a.setEvents(name, "", "", on)
-	}
-	if group == "*" {
-		group = ""
-	}
-	if event == "*" {
-		event = ""
-	}
-	if group == "" && event == "" {
-		return a.setAll(on)
-	}
-	return a.setEvents("", group, event, on)
-}
-
-// setEvents is __ftrace_set_clr_event: either names an event or a group, and "" matches
-// any. It fails with EINVAL if nothing matches. It tries all that match and returns the
-// first error.
-func (a *Array) setEvents(either, group, event string, on bool) error {
-	result := fmt.Errorf("no such event: %w", syscall.EINVAL)
-	found := false
-	for _, e := range a.newestFirst() {
-		if either != "" && e.Name != either && e.Group != either || group != "" && e.Group != group || event != "" && e.Name != event {
-			continue
-		}
-		err := e.set(on)
-		if !found {
-			result, found = err, true
-		} else if result == nil {
-			result = err
-		}
-	}
-	return result
 }
 
 // Format returns the text of the event's file format. It fails with ENODEV if the event

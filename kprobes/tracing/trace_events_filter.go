@@ -68,48 +68,6 @@ func (f *EventFile) refuseFilter(text string, err *filter.Error) {
 	f.filter.Store(filter.Refused(text, err))
 }
 
-// systemFilterText is the constant text of a subsystem's file filter.
-const systemFilterText = `### global filter ###
-# Use this to set filters for multiple events.
-# Only events with the given fields will be affected.
-# If no events are modified, an error message will be displayed here
-`
-
-// SystemFilterText returns the text of a subsystem's file filter. It fails with ENODEV
-// if the subsystem is gone.
-func (a *Array) SystemFilterText(name string) (string, error) {
-	if _, err := a.SystemEnableText(name); err != nil {
-		return "", err
-	}
-	return systemFilterText, nil
-}
-
-// SetSystemFilter handles a write to a subsystem's file filter, which sets the filter
-// of each event. The files of events that refuse it show the reason; the write succeeds
-// nevertheless. It fails with EINVAL for a page or more, with ENODEV if the subsystem is
-// gone, and with ENOMEM if there is no memory for the filter of one of the events; the
-// events before that one have theirs.
-func (a *Array) SetSystemFilter(name string, data []byte) error {
-	text, err := filterText(data)
-	if err != nil {
-		return err
-	}
-	a.tracer.mu.Lock()
-	defer a.tracer.mu.Unlock()
-	s := a.tracer.subsystems[name]
-	if s == nil {
-		return fmt.Errorf("subsystem %s is gone: %w", name, syscall.ENODEV)
-	}
-	for _, e := range s.events {
-		if !e.Internal {
-			if err := a.files[e].setFromSystem(text); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 func (f *EventFile) setFromSystem(text string) error {
 	if kstrtox.Strip(text) == "0" {
 		f.filter.Store(nil)

@@ -168,16 +168,6 @@ func (x histArray) HoldSnapshot() error        { return x.a.holdSnapshot() }
 func (x histArray) FreeSnapshot()              { x.a.snapshots.held = false }
 func (x histArray) Snapshot(trap *abi.Trap)    { x.a.takeSnapshot(snapshotHit{trap, true}, true) }
 
-// findFile is __find_event_file, or, without own, find_event_file, which does not find
-// events of group ftrace.
-func (a *Array) findFile(group, event string, own bool) *EventFile {
-	e := a.tracer.namesInUse[eventName{group, event}]
-	if e == nil || e.Internal && !own {
-		return nil
-	}
-	return a.files[e]
-}
-
 // newHists creates the tracer's histograms.
 func (t *Tracer) newHists() *hist.Hists {
 	return hist.New(hist.Config{

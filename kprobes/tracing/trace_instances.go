@@ -45,8 +45,8 @@ func (t *Tracer) MakeInstance(name string) error {
 	}
 	t.generations++
 	a.Name, a.Gen = name, t.generations
-	a.options.Store(t.global.options.Load() &^ uint64(forkOptions))
-	a.addEvents(t.global)
+	a.options.inherit(&t.global.options)
+	a.addAll(t.global.Subsystems(), a.newFile)
 	t.arrays = append(t.arrays, a)
 	return nil
 }
@@ -83,8 +83,7 @@ func (t *Tracer) RemoveInstance(name string) error {
 	// The host's kernel may keep the directory in its cache for a long time.
 	a.buffer.Free()
 	a.freeSnapshot()
-	a.files = map[*Event]*EventFile{}
-	a.systems.Store(&[]Subsystem{})
+	a.forgetEvents()
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
@@ -105,7 +106,23 @@ func bit(on bool) int {
 	return 0
 }
 
-func (a *Array) has(o option) bool { return option(a.options.Load())&o != 0 }
+// options are the options of an array that are on. They are changed under Tracer.mu, and read
+// at hits without it.
+type options struct{ on atomic.Uint64 }
+
+func (s *options) has(o option) bool { return option(s.on.Load())&o != 0 }
+
+// inherit makes the options of a new array those of another one, but those that an array does
+// not pass on.
+func (s *options) inherit(from *options) { s.on.Store(from.on.Load() &^ uint64(forkOptions)) }
+
+func (s *options) set(o option, on bool) {
+	if on {
+		s.on.Or(uint64(o))
+		return
+	}
+	s.on.And(^uint64(o))
+}
 
 // optionLine returns a line of trace_options.
 func optionLine(name string, on bool) string {
@@ -165,11 +182,7 @@ func (a *Array) setOption(o option, on bool) error {
 	if o == optPrintkDest {
 		return a.setPrintkDest(on)
 	}
-	if on {
-		a.options.Or(uint64(o))
-	} else {
-		a.options.And(^uint64(o))
-	}
+	a.options.set(o, on)
 	if act := optionActs[o]; act != nil {
 		act(a, on)
 	}
@@ -194,9 +207,9 @@ func (a *Array) setPrintkDest(on bool) error {
 		return fmt.Errorf("trace_printk must go somewhere: %w", syscall.EINVAL)
 	}
 	for _, other := range t.arrays {
-		other.options.And(^uint64(optPrintkDest))
+		other.options.set(optPrintkDest, false)
 	}
-	to.options.Or(uint64(optPrintkDest))
+	to.options.set(optPrintkDest, true)
 	return nil
 }
 
