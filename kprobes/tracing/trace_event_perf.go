@@ -279,7 +279,7 @@ func (e *Event) attachProgram(a bpf.Attached) (detach func(), err error) {
 		return nil, fmt.Errorf("%s/%s takes no program: %w", e.Group, e.Name, syscall.EINVAL)
 	default:
 	}
-	if a.Prog.Type() != want {
+	if a.Prog.Type() != want || a.Prog.Sleepable() && e.kind != dynevent.Uprobe {
 		return nil, bpf.ErrType
 	}
 	e.tracer.mu.Lock()

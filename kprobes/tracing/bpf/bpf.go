@@ -100,7 +100,7 @@ func New(c Config) *System {
 		c.Room = func(int) error { return nil }
 	}
 	s := &System{conf: c}
-	s.run.sys = s
+	s.run = run{sys: s, ctx: make([]byte, maxCtx)}
 	for id := range s.offsets {
 		s.offsets[id] = c.Clock(int32(id)) - c.Now()
 	}
@@ -177,7 +177,10 @@ func (s *System) runOne(a Attached, h *Hit) {
 }
 
 // runLocked runs a program, and counts that. The caller holds mem.
-func (s *System) runLocked(a Attached, h *Hit) uint64 {
+func (s *System) runLocked(a Attached, h *Hit) uint64 { return s.runOn(&s.run, a, h) }
+
+// runOn is runLocked with other memory that only the program has.
+func (s *System) runOn(r *run, a Attached, h *Hit) uint64 {
 	began := int64(0)
 	if s.timed() {
 		began = s.conf.Now()
@@ -185,7 +188,7 @@ func (s *System) runLocked(a Attached, h *Hit) uint64 {
 	if len(a.Prog.followers) > 0 {
 		s.runFollowers(a.Prog, h, false, 0)
 	}
-	ret := s.run.execute(a.Prog, a.Cookie, h)
+	ret := r.execute(a.Prog, a.Cookie, h)
 	if len(a.Prog.followers) > 0 {
 		s.runFollowers(a.Prog, h, true, ret)
 	}
@@ -254,6 +257,9 @@ func (p *Prog) faulted(why string) {
 // Type returns the program's type.
 func (p *Prog) Type() ProgType { return p.kind }
 
+// Sleepable reports whether the program may run only where a task can sleep.
+func (p *Prog) Sleepable() bool { return p.sleepable }
+
 // ProgType is enum bpf_prog_type.
 type ProgType uint32
 
@@ -270,6 +276,8 @@ const (
 	// ProgRawTracepointWritable is for tracepoints whose arguments programs may write: there are none here.
 	ProgRawTracepointWritable ProgType = 24
 	ProgTracing               ProgType = 26
+	// ProgSyscall is for programs that make calls of bpf(2). BPF_PROG_TEST_RUN runs them.
+	ProgSyscall ProgType = 31
 )
 
 // Link is struct bpf_link: what keeps a program attached. Detach ends that; it is called once.

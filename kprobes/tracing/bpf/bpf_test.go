@@ -201,9 +201,13 @@ func loadMap(dst uint8, fd uint32) []insn {
 func (c *fakeCaller) load(s *System, kind ProgType, license string, prog []byte) (*Prog, string, error) {
 	const room = 1 << 16
 	log := c.put(make([]byte, room))
+	flags := uint32(0)
+	if kind == ProgSyscall {
+		flags = progSleepable
+	}
 	r, _, err := c.call(s, cmdProgLoad, map[int]any{
 		0: uint32(kind), 4: uint32(len(prog) / insnSize), 8: c.put(prog), 16: c.put([]byte(license + "\x00")),
-		24: uint32(logLevel1), 28: uint32(room), 32: log,
+		24: uint32(logLevel1), 28: uint32(room), 32: log, 44: flags,
 	})
 	text, _, _ := bytes.Cut(c.memory[log-base:], []byte{0})
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
@@ -454,6 +458,7 @@ func FuzzCall(f *testing.F) {
 	f.Add(uint32(ProgKprobe), code(movK(0, 0), exit))
 	f.Add(uint32(ProgTracepoint), code(ldx(sizeDW, 0, 1, 8), exit))
 	f.Add(uint32(ProgSocketFilter), code(callHelper(7), exit))
+	f.Add(uint32(ProgSyscall), code(ldx(sizeDW, 2, 1, 8), stx(sizeDW, 1, 2, 0), st(sizeDW, 10, -8, 3), movX(2, 10), aluK(aluADD, 2, -8), movK(1, cmdMapFreeze), movK(3, 4), callHelper(helperSysBPF), exit))
 	f.Add(uint32(ProgKprobe), code(slices.Concat([]insn{st(sizeW, 10, -4, 1), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, 3), []insn{callHelper(1), jmpK(jmpJEQ, 0, 0, 1), stx(sizeB, 0, 0, 1), movK(0, 0), exit})...))
 	f.Fuzz(func(t *testing.T, kind uint32, prog []byte) {
 		s, c := newSystem(), &fakeCaller{}
@@ -474,7 +479,12 @@ func FuzzCall(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s.runOnce(p, make([]byte, 168))
+		if p.kind == ProgSyscall {
+			c.objects = append(c.objects, p)
+			_, _, _ = c.call(s, cmdProgTestRun, map[int]any{0: uint32(len(c.objects) + 2), 40: uint32(64), 48: c.put(make([]byte, 64))})
+		} else {
+			s.runOnce(p, make([]byte, 168))
+		}
 		if p.warned.Load() {
 			t.Error("the verifier let a program through that was ended")
 		}

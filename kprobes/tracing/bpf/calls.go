@@ -25,6 +25,8 @@ func (v *verifier) call(s *state, i insn, at int) error {
 		return v.refuse(syscall.EINVAL, "unknown func %s#%d", helperName(i.imm), i.imm)
 	case h.gpl && !v.prog.gpl:
 		return v.refuse(syscall.EINVAL, "cannot call GPL-restricted function from non-GPL compatible program")
+	case i.imm == helperCopyFromUser && !v.prog.sleepable:
+		return v.refuse(syscall.EINVAL, "helper call might sleep in a non-sleepable prog")
 	}
 	if i.imm == helperGetFuncIP && v.prog.kind == ProgTracing && v.prog.attachType == traceRawTP {
 		return v.refuse(errNotSupported, "func %s#%d supported only for fentry/fexit/fmod_ret programs", h.name, i.imm)
@@ -120,6 +122,12 @@ func (v *verifier) allowed(nr int32) bool {
 		}
 		return false
 	default:
+	}
+	switch nr {
+	case helperSysBPF, helperKallsymsName:
+		return v.prog.kind == ProgSyscall
+	case helperCopyFromUser:
+		return true
 	}
 	if nr == helperCoarseTime {
 		return false // its clock may be written while a tracing program runs

@@ -346,3 +346,37 @@ func TestTimers(t *testing.T) {
 		}
 	}
 }
+
+// TestSyscallProgram: a program reads and writes its context, and updates a map by bpf(2) with what is on its stack.
+func TestSyscallProgram(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	fd := c.newMap(t, s, mapHash, 4, 8, 4, 0)
+	p, log, err := c.load(s, ProgSyscall, "GPL", code(
+		ldx(sizeDW, 7, 1, 0), stx(sizeDW, 1, 7, 8),
+		st(sizeW, 10, -4, 1), st(sizeDW, 10, -16, 99), st(sizeDW, 10, -24, 0),
+		movX(1, 10), aluK(aluADD, 1, -16), stx(sizeDW, 10, 1, -32), movX(1, 10), aluK(aluADD, 1, -4), stx(sizeDW, 10, 1, -40), stx(sizeDW, 10, 7, -48),
+		movX(2, 10), aluK(aluADD, 2, -48), movK(3, 32), movK(1, cmdMapUpdate), callHelper(helperSysBPF), exit,
+	))
+	if err != nil {
+		t.Fatal(err, log)
+	}
+	c.objects = append(c.objects, p)
+	program := uint32(len(c.objects) + 2)
+	for _, tt := range []struct {
+		size uint32
+		fd   uint32
+		ret  uint32
+		want error
+	}{{16, fd, 0, nil}, {16, program, uint32(errno(syscall.EINVAL)), nil}, {8, fd, 0, syscall.EINVAL}} {
+		ctx := c.put(binary.LittleEndian.AppendUint64(nil, uint64(tt.fd)))
+		c.put(make([]byte, 8))
+		_, attr, err := c.call(s, cmdProgTestRun, map[int]any{0: program, 40: tt.size, 48: ctx})
+		if !errors.Is(err, tt.want) || err == nil && (binary.LittleEndian.Uint32(attr[4:]) != tt.ret || c.memory[ctx-base+8] != byte(tt.fd)) {
+			t.Errorf("%+v: %v, returns %d, context %d", tt, err, int32(binary.LittleEndian.Uint32(attr[4:])), c.memory[ctx-base+8])
+		}
+	}
+	value := c.put(make([]byte, 8))
+	if _, _, err := c.call(s, cmdMapLookup, map[int]any{0: fd, 8: c.put([]byte{1, 0, 0, 0}), 16: value}); err != nil || c.memory[value-base] != 99 {
+		t.Errorf("the map has %d, %v", c.memory[value-base], err)
+	}
+}

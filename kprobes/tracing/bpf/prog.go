@@ -529,14 +529,21 @@ type Attacher interface {
 var ErrType = fmt.Errorf("a program of another type: %w", syscall.EINVAL)
 
 func (s *System) linkUpdate(c Caller, a *attr) (Result, error) {
+	flags := a.u32(8)
+	if flags&^updateReplace != 0 {
+		return Result{}, syscall.EINVAL
+	}
 	if _, ok := c.Object(a.fd(0)).(*Link); !ok {
 		return Result{}, badObject(c.Object(a.fd(0)))
 	}
-	if a.u32(8)&^updateReplace != 0 {
-		return Result{}, syscall.EINVAL
+	programs := []int{a.fd(4)}
+	if flags&updateReplace != 0 {
+		programs = append(programs, a.fd(12))
 	}
-	if _, ok := c.Object(a.fd(4)).(*Prog); !ok {
-		return Result{}, badObject(c.Object(a.fd(4)))
+	for _, fd := range programs {
+		if _, ok := c.Object(fd).(*Prog); !ok {
+			return Result{}, badObject(c.Object(fd))
+		}
 	}
 	return Result{}, syscall.EINVAL // links of tracing are not updated
 }

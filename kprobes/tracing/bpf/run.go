@@ -73,9 +73,10 @@ type run struct {
 	tails  int
 	keys   [maxNested][]byte
 	timer  *timer // whose function runs
+	caller Caller // who runs a program of type SYSCALL, or nil
 	dyns   [maxNested][dynptrSize]byte
 	args   [maxNested + 1][numArgs]uint64 // of helpers, by how many callbacks are nested
-	ctx    [maxCtx]byte                   // what the first argument points to; zero after that
+	ctx    []byte                         // what the first argument points to; zero after that
 	high   int                            // how much of ctx is not zero
 	out    perf.Hit                       // of perfOutput
 	sample filter.Subject                 // the same
@@ -95,7 +96,7 @@ func (r *run) begin(p *Prog, cookie uint64, h *Hit) {
 	r.depth, r.nested, r.left, r.tails = 0, 0, maxSteps, 0
 	r.reg = [maxReg]uint64{1: ctxBase, r10: stackBase + stackSize}
 	clear(r.stack[:stackSize])
-	n := copy(r.ctx[:], h.Ctx)
+	n := copy(r.ctx, h.Ctx)
 	clear(r.ctx[n:max(n, r.high)])
 	r.high = n
 }
@@ -120,8 +121,8 @@ func (r *run) bytes(addr uint64, n int) []byte {
 		}
 	case addr-mapBase < mapEnd-mapBase:
 		return r.sys.value(addr, n)
-	case addr-ctxBase < maxCtx:
-		if at := int(addr - ctxBase); at+n <= maxCtx {
+	case addr-ctxBase < uint64(len(r.ctx)):
+		if at := int(addr - ctxBase); at+n <= len(r.ctx) {
 			return r.ctx[at : at+n]
 		}
 	case addr-keyBase < maxNested<<keyShift:
@@ -190,7 +191,7 @@ func (r *run) load(addr uint64, n int) uint64 {
 // store writes a number of n bytes into the program's own memory.
 func (r *run) store(addr, v uint64, n int) {
 	b := r.bytes(addr, n)
-	if b == nil || addr-ctxBase < maxCtx {
+	if b == nil || addr-ctxBase < uint64(len(r.ctx)) && r.prog.kind != ProgSyscall {
 		r.end("invalid access to memory")
 		return
 	}

@@ -227,8 +227,16 @@ func (v *verifier) mapCompatible(m *Map) error {
 		return v.refuse(syscall.EINVAL, "sleepable progs cannot use bpf_spin_lock yet")
 	case m.timer.has() && tracing:
 		return v.refuse(syscall.EINVAL, "tracing progs cannot use bpf_timer yet")
+	case v.prog.sleepable && !sleepableMaps[m.kind]:
+		return v.refuse(syscall.EINVAL, "Sleepable programs can only use array, hash, and ringbuf maps")
 	}
 	return nil
+}
+
+// sleepableMaps are the types of maps that programs may use that can sleep.
+var sleepableMaps = map[MapType]bool{
+	mapHash: true, mapLRUHash: true, mapArray: true, mapPerCPUHash: true, mapPerCPUArray: true, mapLRUPerCPUHash: true, mapArrayOfMaps: true, mapHashOfMaps: true,
+	mapRingbuf: true, mapUserRingbuf: true, mapTaskStorage: true,
 }
 
 // timer is struct bpf_hrtimer: what calls a function of a program for an element of a map. It is guarded by System.mem.

@@ -24,6 +24,9 @@ func (s *System) testRun(c Caller, a *attr) (Result, error) {
 	if !ok {
 		return Result{}, badObject(c.Object(a.fd(0)))
 	}
+	if p.kind == ProgSyscall {
+		return s.syscallTestRun(c, a, p)
+	}
 	if a.u32(40) == 0 != (a.u64(48) == 0) || a.u32(44) == 0 != (a.u64(56) == 0) {
 		return Result{}, syscall.EINVAL
 	}

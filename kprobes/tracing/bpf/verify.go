@@ -24,6 +24,7 @@ var programTypes = map[ProgType]programType{
 	ProgSocketFilter:          {word},
 	ProgSchedCLS:              {word},
 	ProgSchedACT:              {word},
+	ProgSyscall:               {func(off, size int) bool { return off >= 0 && off < maxSyscallCtx && off%size == 0 }},
 	ProgXDP:                   {func(off, size int) bool { return word(off, size) && off+size <= xdpSize }},
 }
 
@@ -792,7 +793,7 @@ func (v *verifier) storeInsn(s *state, i insn) error {
 	if i.class() == classST && i.src != 0 {
 		return v.refuse(syscall.EINVAL, "BPF_ST uses reserved fields")
 	}
-	if t := regs[i.dst].typ; t == regCtx {
+	if t := regs[i.dst].typ; t == regCtx && (v.prog.kind != ProgSyscall || i.class() == classST || i.mode() == modeAtomic) {
 		what := "BPF_ST"
 		if i.class() == classSTX {
 			if i.mode() == modeAtomic {
@@ -865,7 +866,7 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 		if p.off != 0 || !p.isConst() {
 			return value{}, v.refuse(syscall.EACCES, "dereference of modified ctx ptr R%d off=%d disallowed", r, p.off)
 		}
-		if stored != nil || !programTypes[v.prog.kind].reads(off, size) {
+		if stored != nil && v.prog.kind != ProgSyscall || !programTypes[v.prog.kind].reads(off, size) {
 			return value{}, v.refuse(syscall.EACCES, "invalid bpf_context access off=%d size=%d", off, size)
 		}
 		return v.context(off, size)
@@ -944,6 +945,12 @@ func (v *verifier) context(off, size int) (value, error) {
 // attached is check_attach_btf_id: it finds what the program is for.
 func (v *verifier) attached() error {
 	p := v.prog
+	if p.kind == ProgSyscall {
+		if !p.sleepable {
+			return v.refuse(syscall.EINVAL, "Syscall programs can only be sleepable")
+		}
+		return nil
+	}
 	if p.sleepable && p.kind != ProgTracing && p.kind != ProgKprobe {
 		return v.refuse(syscall.EINVAL, "Only fentry/fexit/fmod_ret, lsm, and kprobe/uprobe programs can be sleepable")
 	}
