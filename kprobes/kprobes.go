@@ -141,7 +141,7 @@ type Kprobes struct {
 	work sync.Mutex // serializes the optimizer's work
 
 	mu           changeLock
-	listed       [Buckets]bucketText // of kprobes/list
+	listing      listing // kprobes/list
 	jumps        jumpQueue
 	allOff       bool         // kprobes_all_disarmed
 	armed        atomic.Int64 // number of armed points
@@ -160,6 +160,7 @@ func New(c Config) *Kprobes {
 	k.Hits.disable = func(p *Kprobe) { _ = k.Disable(p) } // EINVAL if it has been unregistered since
 	k.jprobes.cpus = make([]jprobeState, len(k.cpus))
 	k.jumps.timer, k.jumps.run = c.Machine, k.runOptimizer
+	k.listing.symbols, k.listing.bare = c.Symbols, !k.has[release.ListFlags]
 	k.writes.text = c.Text
 	k.slots = insnSlots{memory: c.Slots, tables: c.Tables, has: k.has, noPreempt: c.NoPreempt, writes: &k.writes, original: k.original}
 	k.slots.bounds.symbols, k.slots.bounds.original = c.Symbols, k.original

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
-	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Record is a line of kprobes/list.
@@ -27,6 +26,16 @@ type bucketText struct {
 	changes uint64 // of the probes' lock, when it was made; 0 if text is not to be used again
 }
 
+// listing makes the lines of kprobes/list, and keeps the text of each bucket.
+//
+// Kprobes.mu guards it, and its methods are called with that lock.
+type listing struct {
+	symbols Symbols
+	bare    bool // the release has no column for the flags
+
+	texts [Buckets]bucketText
+}
+
 // AppendList appends the text of one bucket of the table, 0 to Buckets-1, to b: one
 // record of the seq_file. A read sees each bucket in one state. With hide addresses are
 // zeros.
@@ -36,25 +45,26 @@ type bucketText struct {
 func (k *Kprobes) AppendList(b []byte, i int, hide bool) []byte {
 	k.mu.look()
 	defer k.mu.Unlock()
-	t := &k.listed[i]
-	if t.changes != k.mu.changes || t.hide != hide {
-		k.makeText(t, i, hide)
-	}
-	return append(b, t.text...)
+	return append(b, k.listing.text(i, k.table.buckets[i], k.mu.changes, hide)...)
 }
 
-// makeText makes the text of bucket i. If a symbol in it may go, or come, with a module,
-// it is not used again. The caller holds mu.
-func (k *Kprobes) makeText(t *bucketText, i int, hide bool) {
-	t.text, t.hide, t.changes = t.text[:0], hide, k.mu.changes
-	for _, pt := range slices.Backward(k.table.buckets[i]) {
+// text returns the text of bucket i, which has these points after so many changes. If a
+// symbol in it may go, or come, with a module, it is not used again.
+func (l *listing) text(i int, points []*point, changes uint64, hide bool) []byte {
+	t := &l.texts[i]
+	if t.changes == changes && t.hide == hide {
+		return t.text
+	}
+	t.text, t.hide, t.changes = t.text[:0], hide, changes
+	for _, pt := range slices.Backward(points) {
 		for _, p := range pt.list.Load().probes {
-			t.text = k.record(pt, p).Append(t.text, hide)
+			t.text = l.record(pt, p).Append(t.text, hide)
 		}
 		if pt.place == nil {
 			t.changes = 0
 		}
 	}
+	return t.text
 }
 
 // Bucket appends the lines of one bucket to records, like AppendList.
@@ -63,21 +73,21 @@ func (k *Kprobes) Bucket(records []Record, i int) []Record {
 	defer k.mu.Unlock()
 	for _, pt := range slices.Backward(k.table.buckets[i]) {
 		for _, p := range pt.list.Load().probes {
-			records = append(records, k.record(pt, p))
+			records = append(records, k.listing.record(pt, p))
 		}
 	}
 	return records
 }
 
-func (k *Kprobes) record(pt *point, p *Kprobe) Record {
-	r := Record{Addr: pt.addr, Ret: p.ret != nil, Jprobe: p.jp != nil, bare: !k.has[release.ListFlags], Flags: p.State()&(FlagGone|FlagDisabled) | pt.State()&(FlagOptimized|FlagFtrace)}
+func (l *listing) record(pt *point, p *Kprobe) Record {
+	r := Record{Addr: pt.addr, Ret: p.ret != nil, Jprobe: p.jp != nil, bare: l.bare, Flags: p.State()&(FlagGone|FlagDisabled) | pt.State()&(FlagOptimized|FlagFtrace)}
 	if p.has(FlagGone) {
 		r.Flags &^= FlagDisabled
 	}
 	if r.bare {
 		r.Flags = 0
 	}
-	if pl := k.placeOf(pt); pl != nil {
+	if pl := l.placeOf(pt); pl != nil {
 		r.Symbol, r.Offset, r.Known = pl.symbol, pl.offset, true
 	}
 	return r
@@ -91,11 +101,11 @@ type place struct {
 
 // placeOf returns where pt is, or nil if that has no name. The names of the core kernel
 // never change, so they are looked up once.
-func (k *Kprobes) placeOf(pt *point) *place {
+func (l *listing) placeOf(pt *point) *place {
 	if pt.place != nil {
 		return pt.place
 	}
-	sym, offset, ok := k.cfg.Symbols.Lookup(pt.addr)
+	sym, offset, ok := l.symbols.Lookup(pt.addr)
 	if !ok {
 		return nil
 	}
@@ -227,7 +237,7 @@ func (k *Kprobes) info(pt *point) PointInfo {
 		i.Buffer, i.BufferLen = d.Addr, len(d.Code)
 	}
 	for _, p := range list.probes {
-		i.Probes = append(i.Probes, k.record(pt, p))
+		i.Probes = append(i.Probes, k.listing.record(pt, p))
 		i.Missed = append(i.Missed, p.Missed())
 	}
 	return i
