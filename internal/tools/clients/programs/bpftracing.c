@@ -84,6 +84,8 @@ static u64 address(const char *of)
 #define CALL(nr) I(BPF_JMP | BPF_CALL, 0, 0, 0, nr)
 
 /* A program that counts the hits of this process, and does what body says; r6 has the context, r7 the values. */
+static unsigned flags; /* of the next programs */
+
 static int load(int kind, int attach, int id, int ret, const struct bpf_insn *body, int n)
 {
 	struct bpf_insn p[MAX] = {
@@ -97,6 +99,7 @@ static int load(int kind, int attach, int id, int ret, const struct bpf_insn *bo
 	memcpy(p + 9, body, n * sizeof *body);
 	p[9 + n] = SET(0, ret), p[10 + n] = I(BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 	memset(&a, 0, sizeof a), memset(text, 0, sizeof text);
+	a.prog_flags = flags;
 	a.prog_type = kind, a.expected_attach_type = attach, a.attach_btf_id = id, a.insns = (unsigned long)p, a.insn_cnt = 11 + n;
 	a.license = (unsigned long)"GPL", a.log_level = 1, a.log_buf = (unsigned long)text, a.log_size = sizeof text;
 	return bpf(BPF_PROG_LOAD, &a);
@@ -271,6 +274,14 @@ static void refusals(int open_id)
 	refused("a tracepoint's typedef is wanted", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, task, 0, BODY(MOV(8, 6))) == -EINVAL ? -EINVAL : 0);
 	refused("a kprobe with a type", load(BPF_PROG_TYPE_KPROBE, 0, open_id, 0, BODY(MOV(8, 6))));
 	refused("fentry that returns 1", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, open_id, 1, BODY(MOV(8, 6))));
+	refused("fmod_ret", load(BPF_PROG_TYPE_TRACING, BPF_MODIFY_RETURN, open_id, 0, BODY(MOV(8, 6))));
+	refused("fmod_ret of a system call", load(BPF_PROG_TYPE_TRACING, BPF_MODIFY_RETURN, type(BTF_KIND_FUNC, "__x64_sys_openat"), 0, BODY(MOV(8, 6))));
+	flags = BPF_F_SLEEPABLE;
+	refused("a sleepable fentry", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, open_id, 0, BODY(MOV(8, 6))));
+	refused("a sleepable fexit of a system call", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT, type(BTF_KIND_FUNC, "__x64_sys_openat"), 0, BODY(MOV(8, 6))));
+	refused("a sleepable fmod_ret", load(BPF_PROG_TYPE_TRACING, BPF_MODIFY_RETURN, open_id, 0, BODY(MOV(8, 6))));
+	refused("a sleepable tracepoint", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, tp, 0, BODY(MOV(8, 6))));
+	flags = 0;
 	refused("a fourth argument", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, open_id, 0, BODY(LOAD(1, 6, 24))));
 	refused("after the result", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT, open_id, 0, BODY(LOAD(1, 6, 32))));
 	refused("half an argument", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, open_id, 0, BODY(I(BPF_LDX | BPF_MEM | BPF_W, 1, 6, 4, 0))));
