@@ -461,7 +461,7 @@ func FuzzCall(f *testing.F) {
 	f.Add(uint32(ProgSyscall), code(ldx(sizeDW, 2, 1, 8), stx(sizeDW, 1, 2, 0), st(sizeDW, 10, -8, 3), movX(2, 10), aluK(aluADD, 2, -8), movK(1, cmdMapFreeze), movK(3, 4), callHelper(helperSysBPF), exit))
 	f.Add(uint32(ProgKprobe), code(slices.Concat([]insn{st(sizeW, 10, -4, 1), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, 3), []insn{callHelper(1), jmpK(jmpJEQ, 0, 0, 1), stx(sizeB, 0, 0, 1), movK(0, 0), exit})...))
 	f.Fuzz(func(t *testing.T, kind uint32, prog []byte) {
-		s, c := newSystem(), &fakeCaller{}
+		s, c := newSystemWithTypes(t), &fakeCaller{}
 		c.newMap(t, s, mapHash, 4, 24, 8, 0)
 		c.newMap(t, s, mapArray, 4, 32, 8, 0)
 		c.newMap(t, s, mapRingbuf, 0, 0, 4096, 0)
@@ -471,6 +471,7 @@ func FuzzCall(f *testing.F) {
 		c.newMap(t, s, mapUserRingbuf, 0, 0, 4096, 0)
 		c.newTyped(t, s, locked)
 		c.newTyped(t, s, timed)
+		c.newTyped(t, s, kept)
 		if len(prog) > 400*insnSize {
 			return
 		}

@@ -220,6 +220,7 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 		return Result{}, err
 	}
 	var inner *mapSpec
+	var meta *Map
 	if m.kind == mapArrayOfMaps || m.kind == mapHashOfMaps {
 		of, ok := c.Object(a.fd(20)).(*Map)
 		if !ok {
@@ -228,8 +229,12 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 		if of.inner != nil {
 			return Result{}, syscall.EINVAL
 		}
+		if of.lock.has() {
+			return Result{}, fmt.Errorf("maps with a lock in a map: %w", errNotSupported)
+		}
 		spec := of.mapSpec
 		inner = &spec
+		meta = &Map{mapSpec: spec, sys: s, cpus: 1, stride: (spec.value + 7) &^ 7, timer: of.timer, kptrs: of.kptrs}
 	}
 	var btf *BTF
 	if m.btfValue != 0 || m.btfKey != 0 {
@@ -246,7 +251,7 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	made.inner, made.btf = inner, btf
+	made.inner, made.meta, made.btf = inner, meta, btf
 	if err := made.checkTypes(); err != nil {
 		made.discard()
 		return Result{}, err
@@ -486,6 +491,9 @@ func (m *Map) element(object any) (any, error) {
 			break
 		}
 		i := m.inner
+		if o.timer.has() != m.meta.timer.has() || o.timer.has() && o.timer.off != m.meta.timer.off || len(o.kptrs) != len(m.meta.kptrs) {
+			break
+		}
 		if o.kind == i.kind && o.key == i.key && o.value == i.value && o.flags == i.flags && (o.entries == i.entries || i.flags&flagInnerMap != 0 || !i.kind.array()) {
 			return o, nil
 		}

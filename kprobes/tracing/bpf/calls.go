@@ -79,7 +79,7 @@ func (v *verifier) call(s *state, i insn, at int) error {
 	case retMapValueOrNull:
 		regs[r0] = value{typ: regMapValueOrNull, m: m, id: v.newID()}
 		if m.inner != nil {
-			regs[r0].m, regs[r0].inner = m.like(), true
+			regs[r0].m, regs[r0].inner = m.meta, true
 		}
 	case retRecordOrNull:
 		id := v.newID()
@@ -186,11 +186,6 @@ func (s *state) release(ref uint32) {
 			}
 		}
 	}
-}
-
-// like returns a map that is like the elements of a map of maps, for the verifier only.
-func (m *Map) like() *Map {
-	return &Map{mapSpec: *m.inner, sys: m.sys, cpus: 1, stride: (m.inner.value + 7) &^ 7}
 }
 
 // memTypes are the types of registers that point to memory that a helper may read, in the words of
@@ -356,7 +351,7 @@ func (v *verifier) memory(s *state, r uint8, size int, written bool, want argTyp
 	}
 	switch {
 	case p.typ == regMapValue && p.m.hasValues():
-		return v.mapRange(p, r, 0, size, written)
+		return v.mapRange(p, r, 0, size, written, true)
 	case p.typ != regStack:
 		_, err := v.access(s, r, 0, size, nil)
 		return err

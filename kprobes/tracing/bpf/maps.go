@@ -111,11 +111,13 @@ type Map struct {
 	btf      *BTF // its types, or nil
 	lock     field
 	timer    field
+	kptrs    []kptr
 	timers   map[int]*timer // by element
 	users    atomic.Int32   // descriptors and pins: with the last one its timers end
 	bloom    *bloom         // of a bloom filter
 	draining bool           // the ring buffer of user space: a program reads its records
 	inner    *mapSpec       // maps of maps: what each element is like
+	meta     *Map           // the same for the verifier, which no program runs with
 	held     []any          // prog array, perf event array, maps of maps: by element: *Prog, PerfOutput, *Map
 	ring     *ringbuf
 	memory   perf.Memory // of a map that user space can map
@@ -452,7 +454,7 @@ func (m *Map) take() (int, error) {
 
 // remove gives an element of a hash table back.
 func (m *Map) remove(n int) {
-	m.freeTimer(n)
+	m.freeSpecial(n)
 	delete(m.slots, m.keys[n])
 	m.keys[n], m.used[n] = "", false
 	m.free = append(m.free, n)
@@ -483,7 +485,7 @@ func (m *Map) update(key, value []byte, flags uint64, cpu int) error {
 	if err != nil {
 		return err
 	}
-	m.freeTimer(n)
+	m.freeSpecial(n)
 	if cpu >= 0 {
 		at := n * m.cpus
 		if m.cpus > 1 {
@@ -537,9 +539,9 @@ func (m *Map) read(n int) []byte {
 		m.copyValue(b, m.slot(n))
 		return b
 	}
-	var b []byte
+	b := make([]byte, m.cpus*m.stride)
 	for cpu := range m.cpus {
-		b = append(b, m.slot(n*m.cpus+cpu)...)
+		m.copyValue(b[cpu*m.stride:(cpu+1)*m.stride], m.slot(n*m.cpus+cpu))
 	}
 	return b
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf/btf"
+
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
@@ -22,11 +24,15 @@ const (
 	typeTimer
 	typeLocked
 	typeTimed
+	typeTask
+	typeTag
+	typePointer
+	typeKept
 )
 
 // testTypes are types in BTF: numbers, and the functions of a program.
 func testTypes() []byte {
-	const names = "\x00int\x00long\x00main\x00callback\x00bpf_spin_lock\x00bpf_timer\x00value\x00"
+	const names = "\x00int\x00long\x00main\x00callback\x00bpf_spin_lock\x00bpf_timer\x00value\x00task_struct\x00kptr\x00"
 	types := []uint32{
 		1, btfInt << 24, 4, 1<<24 | 32,
 		5, btfInt << 24, 8, 1<<24 | 64,
@@ -37,6 +43,10 @@ func testTypes() []byte {
 		38, btfStruct<<24 | 2, 16, 5, typeLong, 0, 1, typeLong, 64,
 		48, btfStruct<<24 | 2, 16, 5, typeLock, 0, 1, typeLong, 64,
 		48, btfStruct<<24 | 2, 24, 5, typeTimer, 0, 1, typeLong, 128,
+		54, btfStruct<<24 | 1, 8, 5, typeLong, 0,
+		66, btfTypeTag << 24, typeTask,
+		0, btfPtr << 24, typeTag,
+		48, btfStruct<<24 | 2, 16, 5, typePointer, 0, 1, typeLong, 64,
 	}
 	var b []byte
 	for _, w := range append([]uint32{0x0001eb9f, btfHeader, 0, uint32(4 * len(types)), uint32(4 * len(types)), uint32(len(names))}, types...) {
@@ -378,5 +388,74 @@ func TestSyscallProgram(t *testing.T) {
 	value := c.put(make([]byte, 8))
 	if _, _, err := c.call(s, cmdMapLookup, map[int]any{0: fd, 8: c.put([]byte{1, 0, 0, 0}), 16: value}); err != nil || c.memory[value-base] != 99 {
 		t.Errorf("the map has %d, %v", c.memory[value-base], err)
+	}
+}
+
+// newSystemWithTypes returns a System whose kernel has a type task_struct.
+func newSystemWithTypes(t testing.TB) *System {
+	t.Helper()
+	number := &btf.Int{Name: "long", Size: 8, Encoding: btf.Signed}
+	task := &btf.Struct{Name: "task_struct", Size: 16}
+	task.Members = []btf.Member{{Name: "state", Type: number}, {Name: "parent", Type: &btf.Pointer{Target: task}, Offset: 64}}
+	b, err := btf.NewBuilder([]btf.Type{task}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := b.Marshal(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newSystem().conf
+	c.Types = raw
+	return New(c)
+}
+
+// kept is a map whose values have a pointer to a task.
+var kept = mapSpec{kind: mapArray, key: 4, value: 16, entries: 1, btfValue: typeKept}
+
+// TestKptr: a program keeps a task in a map, which user space does not see and forgets by writing the value.
+func TestKptr(t *testing.T) {
+	s, c := newSystemWithTypes(t), &fakeCaller{}
+	binary.LittleEndian.PutUint64(s.conf.Kernel.(*guest).b[0x100:], 42)
+	fd := c.newTyped(t, s, kept)
+	value := loadMap(6, fd)
+	value[0].src = pseudoMapValue
+	p, log, err := c.load(s, ProgKprobe, "GPL", code(slices.Concat(value, []insn{
+		ldx(sizeDW, 7, 6, 0), jmpK(jmpJEQ, 7, 0, 2), ldx(sizeDW, 0, 7, 0), exit,
+		callHelper(158), stx(sizeDW, 6, 0, 0), movK(0, 1), exit,
+	})...))
+	if err != nil {
+		t.Fatal(err, log)
+	}
+	h := NewHit(&abi.Trap{Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, Task{Addr: guestAt + 0x100})
+	run := func() uint64 {
+		s.mem.Lock()
+		defer s.mem.Unlock()
+		return s.runLocked(Attached{Prog: p}, h)
+	}
+	if first, second := run(), run(); first != 1 || second != 42 {
+		t.Errorf("first %d, then %d", first, second)
+	}
+	key, at := c.put(make([]byte, 4)), c.put(slices.Repeat([]byte{0xff}, 16))
+	if _, _, err := c.call(s, cmdMapLookup, map[int]any{0: fd, 8: key, 16: at}); err != nil || binary.LittleEndian.Uint64(c.memory[at-base:]) != 0 {
+		t.Errorf("user space sees %#x, %v", c.memory[at-base:at-base+8], err)
+	}
+	if _, _, err := c.call(s, cmdMapUpdate, map[int]any{0: fd, 8: key, 16: at}); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(); got != 1 {
+		t.Errorf("after an update: %d, want 1", got)
+	}
+	for _, tt := range []struct {
+		then []insn
+		want string
+	}{
+		{[]insn{movK(1, 5), stx(sizeDW, 6, 1, 0)}, "invalid kptr access, R1 type=scalar expected=ptr_task_struct or untrusted_ptr_task_struct"},
+		{[]insn{ldx(sizeW, 1, 6, 4)}, "kptr access misaligned expected=0 off=4"},
+		{[]insn{ldx(sizeDW, 1, 6, 0), ldx(sizeDW, 1, 1, 0)}, "R1 invalid mem access 'untrusted_ptr_or_null_'"},
+	} {
+		if _, log, err := c.load(s, ProgKprobe, "GPL", code(slices.Concat(value, tt.then, []insn{movK(0, 0), exit})...)); err == nil || log != tt.want {
+			t.Errorf("%v, %q, want %q", err, log, tt.want)
+		}
 	}
 }

@@ -29,47 +29,59 @@ const (
 	badLocation = -4
 )
 
-// find returns where in a structure the field is, or why it has none: btf_find_struct_field.
+// find returns where in a structure or section the field is, or why it has none: btf_find_field.
 func (f *special) find(c *btfCheck, t *btfType) int {
-	switch t.kind {
-	case btfDatasec:
-		return f.findIn(c, t, func(word func(int) uint32) (typ, off uint32) {
-			variable, _ := c.find(word(0))
-			return variable.size, word(4)
-		})
-	case btfStruct:
-		return f.findIn(c, t, func(word func(int) uint32) (typ, off uint32) {
-			off = word(8)
+	if t.kind != btfStruct && t.kind != btfDatasec {
+		return notAStruct
+	}
+	found := noField
+	eachField(c, t, func(typ, off uint32) bool {
+		m, ok := c.find(typ)
+		switch {
+		case !ok || m == nil || m.kind != btfStruct || c.nameOf(m) != f.name || int(m.size) != f.size:
+			return true
+		case off%f.align != 0:
+			found = badLocation
+		case found >= 0:
+			found = manyFields
+		default:
+			found = int(off)
+			return true
+		}
+		return false
+	})
+	return found
+}
+
+// eachField calls do with the type and the offset in bytes of each member of a structure or variable of a section, until it
+// returns false. The offset of one between two bytes is 1.
+func eachField(c *btfCheck, t *btfType, do func(typ, off uint32) bool) bool {
+	const each = 12
+	if t.kind != btfStruct && t.kind != btfDatasec {
+		return true
+	}
+	for n := range int(t.vlen) {
+		typ, off := t.word(n*each+4), t.word(n*each+8)
+		if t.kind == btfDatasec {
+			variable, ok := c.find(t.word(n * each))
+			if !ok || variable == nil {
+				continue
+			}
+			typ, off = variable.size, t.word(n*each+4)
+		} else {
 			if t.flag {
 				off &= 0xffffff
 			}
 			if off%8 != 0 {
-				return word(4), 1 // between two bytes
+				off = 8
 			}
-			return word(4), off / 8
-		})
-	}
-	return notAStruct
-}
-
-func (f *special) findIn(c *btfCheck, t *btfType, at func(word func(int) uint32) (typ, off uint32)) int {
-	const each = 12
-	found := noField
-	for n := range int(t.vlen) {
-		typ, off := at(func(i int) uint32 { return t.word(n*each + i) })
-		m, ok := c.find(typ)
-		if !ok || m == nil || m.kind != btfStruct || c.nameOf(m) != f.name || int(m.size) != f.size {
-			continue
+			off /= 8
 		}
-		switch {
-		case off%f.align != 0:
-			return badLocation
-		case found >= 0:
-			return manyFields
+		if !do(typ, off) {
+			return false
 		}
-		found = int(off)
 	}
-	return found
+	return true
 }
 
 // nameOf returns a type's name.
@@ -100,7 +112,12 @@ func (f *field) touches(lo, hi int64) bool {
 func (m *Map) checkSpecial(value *btfType) error {
 	m.lock = field{&spinLock, spinLock.find(m.btf.types, value)}
 	m.timer = field{&bpfTimer, bpfTimer.find(m.btf.types, value)}
+	m.kptrs = m.findKptrs(value)
 	switch {
+	case len(m.kptrs) > 0 && m.flags&(flagProgRead|flagProgWrite) != 0:
+		return fmt.Errorf("a pointer of the kernel in a map that programs only read or write: %w", syscall.EACCES)
+	case len(m.kptrs) > 0 && m.kind != mapHash && m.kind != mapArray && m.kind != mapLRUHash && m.kind != mapPerCPUArray:
+		return fmt.Errorf("a pointer of the kernel in a map of type %d: %w", m.kind, syscall.EOPNOTSUPP)
 	case (m.lock.has() || m.timer.has()) && m.flags&flagProgRead != 0:
 		return fmt.Errorf("a lock or a timer in a map that programs only read: %w", syscall.EACCES)
 	case m.lock.has() && m.kind != mapHash && m.kind != mapArray && m.kind != mapTaskStorage:
@@ -113,13 +130,33 @@ func (m *Map) checkSpecial(value *btfType) error {
 
 // copyValue writes a value but for what the kernel keeps in it for itself.
 func (m *Map) copyValue(to, from []byte) {
-	if !m.lock.has() && !m.timer.has() {
+	if !m.lock.has() && !m.timer.has() && len(m.kptrs) == 0 {
 		copy(to, from)
 		return
 	}
 	for at := range min(len(to), len(from)) {
-		if n := int64(at); !m.lock.touches(n, n+1) && !m.timer.touches(n, n+1) {
+		if !m.own(int64(at)) {
 			to[at] = from[at]
+		}
+	}
+}
+
+// own reports whether a byte of a value is the kernel's own.
+func (m *Map) own(at int64) bool {
+	for _, k := range m.kptrs {
+		if at >= int64(k.off) && at < int64(k.off+kptrSize) {
+			return true
+		}
+	}
+	return m.lock.touches(at, at+1) || m.timer.touches(at, at+1)
+}
+
+// freeSpecial ends the timer of an element that is written or deleted, and forgets its pointers. The caller holds mem.
+func (m *Map) freeSpecial(n int) {
+	m.freeTimer(n)
+	for cpu := range m.cpus {
+		for _, k := range m.kptrs {
+			clear(m.slot(n*m.cpus + cpu)[k.off : k.off+kptrSize])
 		}
 	}
 }

@@ -26,12 +26,14 @@ const (
 	regDynptr
 	regMem
 	regMemOrNull
+	regUntrusted // a structure of the kernel that may be gone
+	regUntrustedOrNull
 )
 
 // regNames are the types in the words of the log.
 var regNames = [...]string{
 	"?", "scalar", "ctx", "map_ptr", "map_value", "map_value_or_null", "fp", "alloc_mem", "alloc_mem_or_null", "func", "ptr_", "map_key", "dynptr_ptr",
-	"mem", "mem_or_null",
+	"mem", "mem_or_null", "untrusted_ptr_", "untrusted_ptr_or_null_",
 }
 
 // value is struct bpf_reg_state: what is known of a register. For a scalar the bounds are those of

@@ -709,7 +709,7 @@ func (v *verifier) pointerMath(s *state, i insn, dst, src value) error {
 		p, n = src, dst
 	}
 	switch p.typ {
-	case regMapValueOrNull, regRecordOrNull, regMemOrNull:
+	case regMapValueOrNull, regRecordOrNull, regMemOrNull, regUntrustedOrNull:
 		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited, null-check it first", i.dst, regNames[p.typ])
 	case regMap, regFunc:
 		if n.isConst() && n.bits == 0 && op == aluADD {
@@ -854,7 +854,7 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 		if !p.m.hasValues() {
 			break
 		}
-		return v.mapAccess(p, r, off, size, stored != nil)
+		return v.mapAccess(s, p, r, off, size, stored)
 	case regKey:
 		return unknown().loaded(size), v.within(p, r, off, size, p.m.key, fmt.Sprintf("invalid access to map key, key_size=%d", p.m.key))
 	case regRecord, regMem:
@@ -870,9 +870,13 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 			return value{}, v.refuse(syscall.EACCES, "invalid bpf_context access off=%d size=%d", off, size)
 		}
 		return v.context(off, size)
-	case regStruct:
+	case regStruct, regUntrusted:
 		if p.to != nil {
-			return v.structAccess(p, r, off, size, stored)
+			loaded, err := v.structAccess(p, r, off, size, stored)
+			if p.typ == regUntrusted && loaded.typ == regStruct {
+				loaded.typ = regUntrusted
+			}
+			return loaded, err
 		}
 		if stored == nil {
 			return unknown().loaded(size), nil
@@ -885,9 +889,20 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 // mapAccess is a load from a map's value, or a store into it. What a load from a frozen map gives is known if programs only
 // read the map: so conditions on constants that a loader has set (.rodata, .kconfig) leave one branch. It fails with
 // ENOTSUPP if such a map has several elements.
-func (v *verifier) mapAccess(p value, r uint8, off, size int, store bool) (value, error) {
-	if err := v.mapRange(p, r, off, size, store); err != nil {
+func (v *verifier) mapAccess(s *state, p value, r uint8, off, size int, stored *value) (value, error) {
+	store := stored != nil
+	if err := v.mapRange(p, r, off, size, store, false); err != nil {
 		return value{}, err
+	}
+	if k := p.m.kptrAt(int64(p.bits) + int64(p.off) + int64(off)); k != nil && p.isConst() {
+		i := v.prog.insns[s.pc-1]
+		if store || i.mode() != modeMEM {
+			if stored == nil {
+				stored = &value{typ: regScalar}
+			}
+			return value{}, v.kptrStore(k, i, stored)
+		}
+		return value{typ: regUntrustedOrNull, to: k.to, id: v.newID()}, nil
 	}
 	m := p.m
 	if store || !p.isConst() || m.kind != mapArray || m.flags&flagProgRead == 0 || !m.frozen.Load() {
@@ -901,7 +916,7 @@ func (v *verifier) mapAccess(p value, r uint8, off, size int, store bool) (value
 
 // mapRange is check_map_access_type and check_map_access: whether size bytes at off from a pointer lie in the value, and
 // whether programs may read, or write them.
-func (v *verifier) mapRange(p value, r uint8, off, size int, store bool) error {
+func (v *verifier) mapRange(p value, r uint8, off, size int, store, helper bool) error {
 	m := p.m
 	switch {
 	case store && m.flags&flagProgRead != 0:
@@ -923,7 +938,7 @@ func (v *verifier) mapRange(p value, r uint8, off, size int, store bool) error {
 			return v.refuse(syscall.EACCES, "%s cannot be accessed directly by load/store", f.special.name)
 		}
 	}
-	return nil
+	return v.kptrRange(p, lo, hi, helper)
 }
 
 // context is what a load from the program's first argument gives.
@@ -1132,7 +1147,7 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 	narrow := i.class() == classJMP32
 	null := !i.fromRegister() && i.imm == 0 && (op == jmpJEQ || op == jmpJNE) && !narrow
 	switch {
-	case null && (d.typ == regMapValueOrNull || d.typ == regRecordOrNull || d.typ == regMemOrNull):
+	case null && (d.typ == regMapValueOrNull || d.typ == regRecordOrNull || d.typ == regMemOrNull || d.typ == regUntrustedOrNull):
 		v.later(s, target).isNull(d, op == jmpJEQ)
 		s.isNull(d, op == jmpJNE)
 		return false, nil
@@ -1205,7 +1220,7 @@ func (s *state) isNull(p value, null bool) {
 			*v = constant(0)
 			return
 		}
-		v.typ-- // regMapValueOrNull, regRecordOrNull, regMemOrNull
+		v.typ-- // regMapValueOrNull, regRecordOrNull, regMemOrNull, regUntrustedOrNull
 		if v.ref == 0 && (v.m == nil || !v.m.lock.has()) {
 			v.id = 0
 		}

@@ -89,6 +89,16 @@ static void maps(void)
 	made("a value of an array", create_as(BPF_MAP_TYPE_ARRAY, 4, 16, 1, 0, of_int, of_array));
 }
 
+/* A map of maps that are like another one. */
+static int holder(int inner)
+{
+	union bpf_attr a;
+
+	memset(&a, 0, sizeof a);
+	a.map_type = BPF_MAP_TYPE_ARRAY_OF_MAPS, a.key_size = 4, a.value_size = 4, a.max_entries = 1, a.inner_map_fd = inner;
+	return bpf(BPF_MAP_CREATE, &a);
+}
+
 static void locked_maps(void)
 {
 	static const int types[] = {
@@ -147,9 +157,16 @@ static void spin_locks(void)
 {
 	struct { unsigned lock, n; long m; } v = {77, 5, 6}, w;
 	int fd = create(BPF_MAP_TYPE_HASH, 16, of_locked), array = create(BPF_MAP_TYPE_ARRAY, 16, of_locked), second = create(BPF_MAP_TYPE_HASH, 16, of_second);
-	int plain = map(BPF_MAP_TYPE_HASH, 4, 16, 4, 0), key = 0, p;
+	int plain = map(BPF_MAP_TYPE_HASH, 4, 16, 4, 0), key = 0, p, outer, other;
 
 	locked_maps();
+	made("in a map of maps", holder(fd));
+	made("in a map of maps, a timer", holder(create(BPF_MAP_TYPE_HASH, 24, of_timed)));
+	outer = holder(create(BPF_MAP_TYPE_HASH, 24, of_timed));
+	other = create(BPF_MAP_TYPE_HASH, 24, of_timed);
+	says("put a map with a timer there", update(outer, &key, &other));
+	other = map(BPF_MAP_TYPE_HASH, 4, 24, 4, 0);
+	says("put a map without there", update(outer, &key, &other));
 	for (int i = 0; i < 2; i++) {
 		int m = i ? array : fd;
 
@@ -432,6 +449,143 @@ static void timers(void)
 	}
 }
 
+static int of_task, of_none, of_kptr, of_kptr_ref, of_kptr_none, of_kptr_int, of_kptr_tag, of_kptr_two, of_plain;
+
+static int pointer_to(const char *tag, int of)
+{
+	return type("", 2, 0, type(tag, 18, 0, of));
+}
+
+static int with_pointer(const char *name, int pointer)
+{
+	int id = type(name, 4, 2, 16);
+
+	member("p", pointer, 0), member("n", of_long, 8);
+	return id;
+}
+
+static void kptr_types(void)
+{
+	of_task = type("task_struct", 4, 1, 8), member("x", of_long, 0);
+	of_none = type("no_such_struct", 4, 1, 8), member("x", of_long, 0);
+	of_kptr = with_pointer("kptr", pointer_to("kptr", of_task));
+	of_kptr_ref = with_pointer("kptr_ref", pointer_to("kptr_ref", of_task));
+	of_kptr_none = with_pointer("kptr_none", pointer_to("kptr", of_none));
+	of_kptr_int = with_pointer("kptr_int", pointer_to("kptr", of_int));
+	of_kptr_tag = with_pointer("kptr_tag", pointer_to("other", of_task));
+	of_kptr_two = with_pointer("kptr_two", type("", 2, 0, type("kptr", 18, 0, type("kptr", 18, 0, of_task))));
+	of_plain = with_pointer("plain", type("", 2, 0, of_task));
+}
+
+static int raw(const char *name) { return load_of(name, BPF_PROG_TYPE_RAW_TRACEPOINT, 0); }
+
+static int raw_result(int fd)
+{
+	union bpf_attr a;
+
+	memset(&a, 0, sizeof a);
+	a.test.prog_fd = fd;
+	return bpf(BPF_PROG_TEST_RUN, &a) ? -1000 - errno : (int)a.test.retval;
+}
+
+static void stored(int fd)
+{
+	found(fd);
+	call(BPF_FUNC_get_current_task_btf);
+	put(BPF_STX | BPF_MEM | BPF_DW, 6, 0, 0, 0);
+}
+
+static void kptrs(void)
+{
+	static const int kinds[] = {BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_LRU_HASH, BPF_MAP_TYPE_PERCPU_ARRAY, BPF_MAP_TYPE_PERCPU_HASH};
+	struct { long p, n; } v = {77, 100}, w;
+	int fd, hash, p, key = 0;
+
+	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		printf("map type %d: ", kinds[i]);
+		made("kptr", create(kinds[i], 16, of_kptr));
+	}
+	made("to read", create_as(BPF_MAP_TYPE_ARRAY, 4, 16, 1, BPF_F_RDONLY_PROG, of_int, of_kptr));
+	made("to write", create_as(BPF_MAP_TYPE_ARRAY, 4, 16, 1, BPF_F_WRONLY_PROG, of_int, of_kptr));
+	made("with a reference", create(BPF_MAP_TYPE_ARRAY, 16, of_kptr_ref));
+	made("of no structure of the kernel", create(BPF_MAP_TYPE_ARRAY, 16, of_kptr_none));
+	made("of a number", create(BPF_MAP_TYPE_ARRAY, 16, of_kptr_int));
+	made("another tag", create(BPF_MAP_TYPE_ARRAY, 16, of_kptr_tag));
+	made("no tag", create(BPF_MAP_TYPE_ARRAY, 16, of_plain));
+	made("two tags", create(BPF_MAP_TYPE_ARRAY, 16, of_kptr_two));
+
+	fd = create(BPF_MAP_TYPE_ARRAY, 16, of_kptr), hash = create(BPF_MAP_TYPE_HASH, 16, of_kptr);
+	says("update", update(fd, &key, &v)), update(hash, &key, &v);
+	one(BPF_MAP_LOOKUP_ELEM, fd, &key, &w), printf("%ld %ld\n", w.p, w.n);
+	found(fd);
+	put(BPF_LDX | BPF_MEM | BPF_DW, 0, 6, 0, 0);
+	put(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1, 0);
+	number(0, 1), exits();
+	p = raw("is there one");
+	printf("is there one: %d\n", raw_result(p));
+	stored(fd), returns(2);
+	printf("stored: %d\n", raw_result(raw("stored")));
+	printf("is there one: %d\n", raw_result(p));
+	one(BPF_MAP_LOOKUP_ELEM, fd, &key, &w), printf("%ld %ld\n", w.p, w.n);
+	found(fd);
+	put(BPF_LDX | BPF_MEM | BPF_DW, 7, 6, 0, 0);
+	put(BPF_JMP | BPF_JNE | BPF_K, 7, 0, 2, 0);
+	returns(-1);
+	put(BPF_LDX | BPF_MEM | BPF_DW, 7, 7, 0, 0);
+	returns(3);
+	printf("read: %d\n", raw_result(raw("read")));
+	found(fd), put(BPF_ST | BPF_MEM | BPF_DW, 6, 0, 0, 0), returns(4);
+	printf("cleared: %d\n", raw_result(raw("cleared")));
+	printf("is there one: %d\n", raw_result(p));
+	found(fd), number(1, 0), put(BPF_STX | BPF_MEM | BPF_DW, 6, 1, 0, 0), returns(5);
+	printf("cleared by a register: %d\n", raw_result(raw("cleared by a register")));
+
+	found(fd), put(BPF_LDX | BPF_MEM | BPF_DW, 7, 6, 0, 0), put(BPF_LDX | BPF_MEM | BPF_DW, 0, 7, 0, 0), exits();
+	raw("not checked");
+	found(fd), put(BPF_LDX | BPF_MEM | BPF_W, 0, 6, 0, 0), exits();
+	raw("half of it");
+	found(fd), put(BPF_LDX | BPF_MEM | BPF_W, 0, 6, 4, 0), exits();
+	raw("the other half");
+	found(fd), put(BPF_ST | BPF_MEM | BPF_DW, 6, 0, 0, 5), returns(0);
+	raw("a constant");
+	found(fd), number(1, 5), put(BPF_STX | BPF_MEM | BPF_DW, 6, 1, 0, 0), returns(0);
+	raw("a number");
+	found(fd), put(BPF_STX | BPF_MEM | BPF_DW, 6, 6, 0, 0), returns(0);
+	raw("a value's address");
+	found(fd), number(1, 5), put(BPF_STX | BPF_ATOMIC | BPF_DW, 6, 1, 0, BPF_ADD), returns(0);
+	raw("added");
+	found(fd), at(1, 0), number(2, 8), number(3, 0), call(BPF_FUNC_probe_read_kernel), returns(0);
+	raw("written by a helper");
+	found(fd), call(BPF_FUNC_get_current_task_btf), put(BPF_ADD | BPF_ALU64 | BPF_K, 0, 0, 0, 8), put(BPF_STX | BPF_MEM | BPF_DW, 6, 0, 0, 0), returns(0);
+	raw("the middle of a task");
+	found(fd);
+	put(BPF_LDX | BPF_MEM | BPF_DW, 7, 6, 0, 0);
+	put(BPF_STX | BPF_MEM | BPF_DW, 6, 7, 0, 0);
+	returns(0);
+	raw("stored again");
+	found(fd);
+	put(BPF_LDX | BPF_MEM | BPF_DW, 7, 6, 0, 0);
+	put(BPF_JMP | BPF_JNE | BPF_K, 7, 0, 2, 0);
+	returns(-1);
+	pointer(1, create_as(BPF_MAP_TYPE_TASK_STORAGE, 4, 8, 0, BPF_F_NO_PREALLOC, of_int, of_long)), copy(2, 7);
+	call(BPF_FUNC_task_storage_delete);
+	exits();
+	raw("given to a helper");
+	found(fd);
+	put(BPF_LDX | BPF_MEM | BPF_W, 7, 6, 8, 0);
+	put(BPF_AND | BPF_ALU64 | BPF_K, 7, 0, 0, 8);
+	put(BPF_ADD | BPF_ALU64 | BPF_X, 6, 7, 0, 0);
+	put(BPF_LDX | BPF_MEM | BPF_DW, 0, 6, 0, 0);
+	returns(0);
+	raw("at a place that is not known");
+	found(fd), put(BPF_LDX | BPF_MEM | BPF_DW, 0, 6, 8, 0), exits();
+	raw("what is behind it");
+	stored(hash), returns(2);
+	printf("in a hash table: %d\n", raw_result(raw("in a hash table")));
+	update(fd, &key, &v);
+	printf("is there one after an update: %d\n", raw_result(p));
+}
+
 int main(int argc, char **argv)
 {
 	of_int = integer("int", 4);
@@ -454,6 +608,8 @@ int main(int argc, char **argv)
 	of_callback = type("callback", 12, 0, of_proto);
 	of_behind = type("x", 14, 0, of_long), word(1);
 	of_section = type(".bss", 15, 1, 8), word(of_behind), word(0), word(8);
+	if (argc > 1 && !strcmp(argv[1], "kptrs"))
+		kptr_types();
 	btf = load_types();
 	if (btf < 0)
 		return perror("BTF"), 1;
@@ -461,6 +617,8 @@ int main(int argc, char **argv)
 		maps();
 	else if (argc > 1 && !strcmp(argv[1], "locks"))
 		spin_locks();
+	else if (argc > 1 && !strcmp(argv[1], "kptrs"))
+		kptrs();
 	else
 		timers();
 	return 0;
