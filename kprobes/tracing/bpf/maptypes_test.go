@@ -459,3 +459,28 @@ func TestKptr(t *testing.T) {
 		}
 	}
 }
+
+// TestSectionSize: the size of a variable in a section is checked only if the variable stands before the section.
+func TestSectionSize(t *testing.T) {
+	const names = "\x00int\x00.data\x00x\x00"
+	integer, variable := []uint32{1, btfInt << 24, 4, 1<<24 | 32}, []uint32{11, btfVar << 24, 1, 1}
+	section := func(of uint32) []uint32 { return []uint32{5, btfDatasec<<24 | 1, 4, of, 0, 2} }
+	for _, tt := range []struct {
+		name  string
+		types []uint32
+		want  error
+	}{
+		{"before it", slices.Concat(integer, variable, section(2)), syscall.EINVAL},
+		{"after it", slices.Concat(integer, section(3), variable), nil},
+	} {
+		var b []byte
+		for _, w := range append([]uint32{0x0001eb9f, btfHeader, 0, uint32(4 * len(tt.types)), uint32(4 * len(tt.types)), uint32(len(names))}, tt.types...) {
+			b = binary.LittleEndian.AppendUint32(b, w)
+		}
+		b = append(b, names...)
+		s, c := newSystem(), &fakeCaller{}
+		if _, _, err := c.call(s, cmdBTFLoad, map[int]any{0: c.put(b), 16: uint32(len(b))}); !errors.Is(err, tt.want) {
+			t.Errorf("a variable %s: %v, want %v", tt.name, err, tt.want)
+		}
+	}
+}
