@@ -86,12 +86,12 @@ const (
 // Layout of struct host_mirror, bytes: a call that the host's kernel makes while the
 // guest's task waits in it.
 const (
-	MirrorFileSize = 304 // of the description of one file; there are MirrorFiles of them
+	MirrorFileSize = 368 // of the description of one file; there are MirrorFiles of them
 	MirrorFiles    = 2   // descriptors that a call is about
-	MirrorPolled   = 608 // u64: kernel address of the descriptors that it waits for (Polled*), or 0
-	MirrorPolledN  = 616 // u64: their number
-	MirrorReady    = 640 // u64: EPOLL* for which the descriptor that it waits by is ready
-	MirrorSize     = 664 // the other fields are used by the guest only
+	MirrorPolled   = 736 // u64: kernel address of the descriptors that it waits for (Polled*), or 0
+	MirrorPolledN  = 744 // u64: their number
+	MirrorReady    = 768 // u64: EPOLL* for which the descriptor that it waits by is ready
+	MirrorSize     = 792 // the other fields are used by the guest only
 )
 
 // Layout of struct host_polled, bytes: the description of a file, and what it is ready for.
@@ -109,6 +109,21 @@ const (
 	MirrorFlags = 32 // u64: its O_* flags
 	MirrorPos   = 40 // u64: its position
 	MirrorName  = 48 // "/" and the last part of its path, or a name such as pipe:[1], with a NUL at the end
+	MirrorSock  = 304
+)
+
+// Layout of struct host_sock, bytes: what the host's kernel says of a socket of TCP, at MirrorSock of a file.
+const (
+	SockState    = 0  // u32: TCP_*, or 0: nothing is said
+	SockUnread   = 4  // u32: bytes that the program has not read
+	SockSport    = 8  // its port and that of the other side, in network order
+	SockDport    = 10 //
+	SockSrtt     = 12 // u32: tcp_sock.srtt_us
+	SockSaddr    = 16 // its address and that of the other side; one of IPv4 is in the first 4 bytes
+	SockDaddr    = 32 //
+	SockAcked    = 48 // u64: tcp_sock.bytes_acked
+	SockReceived = 56 // u64: tcp_sock.bytes_received
+	SockSize     = 64
 )
 
 // CallTIDAny is a CallTID that lets the guest choose the pid.

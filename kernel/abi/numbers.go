@@ -111,7 +111,7 @@ const (
 	HostKilled    = 0x10006 // do_group_exit(args[0]): the host's process was killed by a signal; with args[1] another thread has ended it with that code
 	HostFileMode  = 0x10007 // f_mode (FMode*) of the file behind descriptor args[0]
 	HostPoll      = 0x10008 // the events (EPOLL*) for which the file behind descriptor args[0] is ready; with args[2], when they are no longer args[1]
-	HostForget    = 0x10009 // close the descriptors of the table args[0]
+	HostForget    = 0x10009 // close the descriptors of the table args[0] when the last thread of the process ends
 )
 
 // Values of HCFileOp's op: file operations that the host carries out.
@@ -159,6 +159,11 @@ const (
 // CallModeNone is the CallMode of a path that does not exist, in a call with FOpsOther.
 const (
 	CallModeNone = 0xffffffff
+)
+
+// MirrorTable is set in the number of the table of descriptors that mirrored calls use (CallFiles).
+const (
+	MirrorTable = 0x100000000
 )
 
 // Layout of boot_params, whose direct-map address is in rsi when startup_64 begins.

@@ -1,6 +1,8 @@
 package guest_test
 
 import (
+	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -349,6 +351,103 @@ func TestMirrorSocketpair(t *testing.T) {
 	})
 	if seen["sock_no_socketpair"].n != 1 || seen["inet_release"].n != 2 || seen["fd_install"].n != 0 {
 		t.Errorf("a refused pair: %v", seen)
+	}
+}
+
+// States of TCP beside those of net_events_test.go.
+const finWait1, finWait2, closeWait, lastAck = 4, 5, 8, 9
+
+// TestMirrorTCP: a socket of the host goes from the state that it has to the one of which the host's kernel tells, through
+// those between them.
+func TestMirrorTCP(t *testing.T) {
+	const connectionReset = -int64(syscall.ECONNRESET)
+	for _, tt := range []struct {
+		name        string
+		first, last uint32 // the state when it is seen first, and that of which the call at its end tells
+		nr          uint64
+		ret         int64
+		unread      uint32
+		want        []uint32
+	}{
+		{"the other side ends", established, closeWait, abi.SysRead, 0, 0, []uint32{established, closeWait}},
+		{"reset", established, closed, abi.SysRead, connectionReset, 0, []uint32{established, closed}},
+		{"reset at its end", closeWait, closed, abi.SysWrite, -int64(syscall.EPIPE), 0, []uint32{closeWait, closed}},
+		{"connected", synSent, established, abi.SysWrite, -int64(syscall.EIO), 0, []uint32{synSent, established}},
+		{"connected, and ended by the other side", synSent, closeWait, abi.SysRead, 0, 0, []uint32{synSent, established, closeWait}},
+		{"refused", synSent, closed, abi.SysRead, -int64(syscall.ECONNREFUSED), 0, []uint32{synSent, closed}},
+		{"nothing new", established, established, abi.SysRead, 5, 0, nil},
+		{"closed", established, established, abi.SysClose, 0, 0, []uint32{established, finWait1, finWait2, closed}},
+		{"closed with data that nobody reads", established, established, abi.SysClose, 0, 7, []uint32{established, closed}},
+		{"closed after the other side", established, closeWait, abi.SysClose, 0, 0, []uint32{established, closeWait, lastAck, closed}},
+		{"closed while it connects", synSent, synSent, abi.SysClose, 0, 0, []uint32{synSent, closed}},
+		{"closed listener", listening, listening, abi.SysClose, 0, 0, []uint32{listening, closed}},
+	} {
+		for _, family := range []uint64{syscall.AF_INET, syscall.AF_INET6} {
+			t.Run(fmt.Sprint(tt.name, " ", family), func(t *testing.T) {
+				m := boot(t, 1)
+				by := named(6020, "nc")
+				f := host.File{ID: 5, Name: "socket:[1]", Mode: syscall.S_IFSOCK | 0o777, Rdev: family<<24 | syscall.SOCK_STREAM<<16 | syscall.IPPROTO_TCP, Flags: syscall.O_RDWR}
+				f.Sock = host.Sock{State: tt.first, Local: host.SockAddr{IP: [16]byte{127, 0, 0, 1}, Port: 4000}, Peer: host.SockAddr{IP: [16]byte{127, 0, 0, 1}, Port: 4001}}
+				r := m.record("inet_sock_set_state")
+				if _, err := m.Host().Mirror(by, mirrored(abi.SysWrite, f, 3, "abc")); err != nil {
+					t.Fatal(err)
+				}
+				if n := len(r.of("inet_sock_set_state")); n != 0 {
+					t.Errorf("%d changes when it is seen first", n)
+				}
+				f.Sock.State, f.Sock.Unread = tt.last, tt.unread
+				call := mirrored(tt.nr, f, tt.ret, "")
+				if tt.nr != abi.SysClose {
+					call.Files[0].File.Sock = host.Sock{}
+					call.Made = func() host.Made { return host.Made{Ret: tt.ret, Files: [abi.MirrorFiles]host.File{f}} }
+				}
+				if ret, err := m.Host().Mirror(by, call); ret != tt.ret || err != nil {
+					t.Error(ret, err)
+				}
+				var got []uint32
+				for _, rec := range r.of("inet_sock_set_state") {
+					from, to := binary.LittleEndian.Uint32(rec[16:]), binary.LittleEndian.Uint32(rec[20:])
+					if len(got) == 0 {
+						got = append(got, from)
+					}
+					got = append(got, to)
+					if sport := binary.LittleEndian.Uint16(rec[24:]); sport != 4000 {
+						t.Errorf("port %d", sport)
+					}
+				}
+				if !slices.Equal(got, tt.want) {
+					t.Errorf("states %d, want %d", got, tt.want)
+				}
+			})
+		}
+	}
+}
+
+// TestMirrorTCPShared: a process that forks gives up a connection when the child has, too.
+func TestMirrorTCPShared(t *testing.T) {
+	m := boot(t, 1)
+	parent := named(6030, "server")
+	f := host.File{ID: 6, Name: "socket:[2]", Mode: syscall.S_IFSOCK | 0o777, Rdev: syscall.AF_INET<<24 | syscall.SOCK_STREAM<<16 | syscall.IPPROTO_TCP, Flags: syscall.O_RDWR}
+	f.Sock = host.Sock{State: established, Local: host.SockAddr{Port: 4000}, Peer: host.SockAddr{Port: 4001}}
+	if _, err := m.Host().Mirror(parent, mirrored(abi.SysWrite, f, 3, "abc")); err != nil {
+		t.Fatal(err)
+	}
+	child := named(6031, "server")
+	if _, err := m.Host().Fork(t.Context(), parent, host.Fork{Nr: abi.SysFork, Child: child}); err != nil {
+		t.Fatal(err)
+	}
+	r := m.record("inet_sock_set_state")
+	if _, err := m.Host().Mirror(parent, mirrored(abi.SysClose, f, 0, "")); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.of("inet_sock_set_state")); n != 0 {
+		t.Errorf("%d changes when the parent closes its descriptor", n)
+	}
+	if err := m.Host().ExitBy(t.Context(), child, 0, abi.SysExitGroup); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.of("inet_sock_set_state")); n != 3 {
+		t.Errorf("%d changes at the end of the child, want FIN_WAIT1, FIN_WAIT2 and CLOSE", n)
 	}
 }
 

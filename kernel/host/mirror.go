@@ -17,8 +17,24 @@ type File struct {
 	Name  string // its path, or what the host calls it: "pipe:[1]"
 	Mode  uint64 // type and permissions
 	Rdev  uint64 // of a device: major << 20 | minor; of a socket: family << 24 | type << 16 | protocol
-	Flags uint64 // of open(2), as they are on x86-64
+	Flags uint64 // of open(2), as they are on x86-64; of a socket with O_CLOEXEC
 	Pos   int64
+	Sock  Sock
+}
+
+// Sock is what the host's kernel says of a socket of TCP. The zero value says nothing.
+type Sock struct {
+	State       uint32 // as in the kernel: 1 is TCP_ESTABLISHED; 0 means that nothing is said
+	Unread      uint32 // bytes that the program has not read
+	Local, Peer SockAddr
+	Srtt        uint32 // eight times the round trip time, in microseconds
+	Acked, Rcvd uint64 // bytes that the other side has acknowledged, and that it has sent
+}
+
+// SockAddr is an address of IPv6, or one of IPv4 in the first 4 bytes, and a port.
+type SockAddr struct {
+	IP   [16]byte
+	Port uint16
 }
 
 // Mirror is a system call that the host's kernel makes while the guest's task waits in
@@ -80,7 +96,7 @@ type Written struct {
 
 // mirrorFiles makes the number of a table of descriptors from that of a process. It is
 // a table of its own: the guest chooses the descriptors of our files.
-const mirrorFiles = 1 << 32
+const mirrorFiles = abi.MirrorTable
 
 // Mirroring reports whether calls of Mirror are under way.
 func (h *Host) Mirroring() bool { return h.mirrors.Load() > 0 }
@@ -261,7 +277,7 @@ func (run *MirrorRun) over(ret int64) {
 	run.ended(ret)
 }
 
-// forgetTable drops the descriptors of a process of which a thread ends. Another thread's
+// forgetTable has the descriptors of a process closed when its last thread ends, which may be this one. Another thread's
 // next call tells of its descriptor again.
 func (t *Task) forgetTable(ctx context.Context, c Caller) error {
 	if _, had := t.h.tables.LoadAndDelete(c.files()); !had {
@@ -369,10 +385,24 @@ func (t *Task) describeFile(b []byte, f File) {
 	put(abi.MirrorRdev, f.Rdev)
 	put(abi.MirrorFlags, f.Flags)
 	put(abi.MirrorPos, uint64(f.Pos))
-	name := b[abi.MirrorName:]
+	describeSock(b[abi.MirrorSock:abi.MirrorSock+abi.SockSize], &f.Sock)
+	name := b[abi.MirrorName:abi.MirrorSock]
 	text := f.Name
 	if i := strings.LastIndexByte(text, '/'); i > 0 && text[0] == '/' {
 		text = text[i:]
 	}
 	clear(name[copy(name[:len(name)-1], text):])
+}
+
+func describeSock(b []byte, s *Sock) {
+	clear(b)
+	binary.LittleEndian.PutUint32(b[abi.SockState:], s.State)
+	binary.LittleEndian.PutUint32(b[abi.SockUnread:], s.Unread)
+	binary.BigEndian.PutUint16(b[abi.SockSport:], s.Local.Port)
+	binary.BigEndian.PutUint16(b[abi.SockDport:], s.Peer.Port)
+	binary.LittleEndian.PutUint32(b[abi.SockSrtt:], s.Srtt)
+	copy(b[abi.SockSaddr:], s.Local.IP[:])
+	copy(b[abi.SockDaddr:], s.Peer.IP[:])
+	binary.LittleEndian.PutUint64(b[abi.SockAcked:], s.Acked)
+	binary.LittleEndian.PutUint64(b[abi.SockReceived:], s.Rcvd)
 }

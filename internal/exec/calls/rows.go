@@ -47,6 +47,25 @@ func (c *Row) Plain() bool { return c.By == Supervisor && c.Name() < 0 }
 // OpensFile reports whether a call opens a file by its name.
 func (c *Row) OpensFile() bool { return c.By == Either && c.Opens != nil }
 
+// Ends reports whether a call gives up its descriptor, or a part of what that is for.
+func (c *Row) Ends() bool { return c.Guest == abi.SysClose || c.Guest == abi.SysShutdown }
+
+// Changes reports whether a call that has returned ret on a socket of TCP may have changed, or may have met, another
+// state of the socket or another address than it had before.
+func (c *Row) Changes(ret int64) bool {
+	const errRestart = 512
+	switch c.Guest {
+	case abi.SysBind, abi.SysListen, abi.SysConnect, abi.SysShutdown:
+		return true
+	case abi.SysClose, abi.SysAccept, abi.SysAccept4: // the descriptor is gone; the result is another one
+		return false
+	}
+	if ret == 0 {
+		return slices.ContainsFunc(c.Args[:], func(a Argument) bool { return a.Kind == IsOut || a.Kind == IsOutVector || a.Kind == IsOutMessage })
+	}
+	return ret < 0 && ret > -errRestart && ret != -int64(unix.EAGAIN) && ret != -int64(unix.EINTR)
+}
+
 // Argument says what an argument is.
 type Argument struct {
 	Kind Kind

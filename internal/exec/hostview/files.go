@@ -31,7 +31,8 @@ type knownFile struct {
 	file host.File
 	ours bool
 
-	crowded bool // an epoll file with more than MaxInterest descriptors
+	crowded    bool // an epoll file with more than MaxInterest descriptors
+	connecting bool // a socket of TCP that is about to be connected, when it was looked at last
 }
 
 // NewFiles returns what is known of the descriptors of a command with this supervisor: nothing yet.
@@ -67,10 +68,47 @@ func (f *Files) Of(tid, pid, fd int) (file host.File, ours bool) {
 			f.known[pid] = map[int]*knownFile{}
 		}
 		f.known[pid][fd] = k
+		return k.told(), k.ours
 	} else if !k.ours && k.file.Mode&unix.S_IFMT == unix.S_IFREG {
 		k.file.Pos, k.file.Flags, _ = Fdinfo(tid, fd)
+	} else if k.connecting {
+		k.file.Rdev, k.file.Sock = socketOf(pid, fd)
 	}
-	return k.file, k.ours
+	return k.told(), k.ours
+}
+
+// told returns the file. What is said of a socket is said once, since it does not stay so.
+func (k *knownFile) told() host.File {
+	file := k.file
+	if file.Sock.State != 0 {
+		k.connecting = file.Sock.State == synSent
+	}
+	k.file.Sock = host.Sock{}
+	return file
+}
+
+const synSent = 2 // TCP_SYN_SENT
+
+// Sock is Of for a call that changes what a socket of TCP is: the host's kernel is asked what it is now.
+func (f *Files) Sock(tid, pid, fd int) (file host.File, ours bool) {
+	file, ours = f.Of(tid, pid, fd)
+	if k := f.known[pid][fd]; k != nil && IsTCP(file) && file.Sock.State == 0 {
+		k.file.Rdev, k.file.Sock = socketOf(pid, fd)
+		file = k.told()
+	}
+	return file, ours
+}
+
+// Connecting reports whether a descriptor is a socket of TCP that is about to be connected.
+func (f *Files) Connecting(pid, fd int) bool {
+	k := f.known[pid][fd]
+	return k != nil && k.connecting
+}
+
+// IsTCP reports whether a file is a socket of TCP.
+func IsTCP(f host.File) bool {
+	family := f.Rdev >> 24
+	return f.Mode&unix.S_IFMT == unix.S_IFSOCK && (family == unix.AF_INET || family == unix.AF_INET6) && f.Rdev&0xffff == unix.IPPROTO_TCP
 }
 
 // look finds out about a file. It does not access files of ours: that would be a request
@@ -89,7 +127,8 @@ func (f *Files) look(tid, pid, fd int, path, link string) *knownFile {
 	k.file.Name, k.file.Mode = link, uint64(st.Mode)
 	k.file.Rdev = uint64(st.Rdev_major)<<20 | uint64(st.Rdev_minor)
 	if st.Mode&unix.S_IFMT == unix.S_IFSOCK {
-		k.file.Rdev = socketKind(pid, fd)
+		k.file.Rdev, k.file.Sock = socketOf(pid, fd)
+		k.file.Flags |= uint64(CloseOnExec(tid, fd)) // the end of a connection is told of
 	}
 	h := fnv.New64a()
 	_ = binary.Write(h, binary.LittleEndian, []uint64{uint64(st.Dev_major), uint64(st.Dev_minor), st.Ino, uint64(st.Mode)})
@@ -98,18 +137,28 @@ func (f *Files) look(tid, pid, fd int, path, link string) *knownFile {
 	return k
 }
 
-// socketKind returns the Rdev of a process's socket, or 0 if it cannot be had.
-func socketKind(pid, fd int) uint64 {
+// socketOf returns the Rdev of a process's socket, or 0 if it cannot be had, and what the host's kernel says of one of
+// TCP.
+func socketOf(pid, fd int) (kind uint64, sock host.Sock) {
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return 0
+		return 0, sock
 	}
 	defer unix.Close(process)
 	s, err := unix.PidfdGetfd(process, fd, 0)
 	if err != nil {
-		return 0
+		return 0, sock
 	}
 	defer unix.Close(s)
+	kind = socketKind(s)
+	if IsTCP(host.File{Mode: unix.S_IFSOCK, Rdev: kind}) {
+		sock = tcpSock(s)
+	}
+	return kind, sock
+}
+
+// socketKind returns the Rdev of a socket of our own.
+func socketKind(s int) uint64 {
 	option := func(name int) uint64 {
 		v, err := unix.GetsockoptInt(s, unix.SOL_SOCKET, name)
 		if err != nil {
@@ -118,6 +167,37 @@ func socketKind(pid, fd int) uint64 {
 		return uint64(v)
 	}
 	return option(unix.SO_DOMAIN)<<24 | option(unix.SO_TYPE)&0xff<<16 | option(unix.SO_PROTOCOL)&0xffff
+}
+
+// tcpSock returns what the host's kernel says of a socket of TCP of our own.
+func tcpSock(s int) (sock host.Sock) {
+	info, err := unix.GetsockoptTCPInfo(s, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return sock
+	}
+	sock.State, sock.Srtt = uint32(info.State), 8*info.Rtt
+	sock.Acked, sock.Rcvd = info.Bytes_acked, info.Bytes_received
+	if unread, err := unix.IoctlGetInt(s, unix.TIOCINQ); err == nil {
+		sock.Unread = uint32(unread)
+	}
+	if a, err := unix.Getsockname(s); err == nil {
+		sock.Local = sockAddr(a)
+	}
+	if a, err := unix.Getpeername(s); err == nil {
+		sock.Peer = sockAddr(a)
+	}
+	return sock
+}
+
+func sockAddr(a unix.Sockaddr) (at host.SockAddr) {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		copy(at.IP[:], a.Addr[:])
+		at.Port = uint16(a.Port)
+	case *unix.SockaddrInet6:
+		at.IP, at.Port = a.Addr, uint16(a.Port)
+	}
+	return at
 }
 
 // mountsAge is how long a mount that is not ours is taken for that: its number can be

@@ -105,6 +105,7 @@ type tracee struct {
 	text     *fileText // is looked at before it goes on
 	program  bool      // it has executed a new program, which does not ring yet
 	another  bool      // it has executed a program since it began
+	tcp      bool      // the call's first descriptor is a socket of TCP
 	tells    bool      // the call is plain: it is over in the guest before the host's kernel makes it
 	cover    bool      // its process has new text when the call has returned in the guest
 
@@ -810,7 +811,7 @@ func (m *Mirror) handleEntry(t *tracee, info *syscallInfo) {
 		return
 	}
 	t.nr, t.args = info.nr, info.args
-	t.cover, t.program = false, false // it is in its new text
+	t.cover, t.program, t.tcp = false, false, false // it is in its new text
 	m.noteControl(t)
 	if info.nr == unix.SYS_PTRACE && m.handlePtrace(t, info.args) {
 		return
@@ -897,10 +898,15 @@ func (m *Mirror) describe(t *tracee, row *calls.Row, c *host.Mirror) (ours bool)
 		if arg.Kind != calls.IsFD && (arg.Kind != calls.IsDir || fd < 0) {
 			continue
 		}
-		file, ours := t.space.files.Of(t.tid, t.pid, fd)
+		look := t.space.files.Of
+		if row.Ends() {
+			look = t.space.files.Sock
+		}
+		file, ours := look(t.tid, t.pid, fd)
 		if ours {
 			return true
 		}
+		t.tcp = t.tcp || n == 0 && hostview.IsTCP(file)
 		c.Files[n] = host.Descriptor{Arg: 1 + i, File: file}
 		n++
 	}
@@ -1049,7 +1055,7 @@ func (m *Mirror) endCall(t *tracee, ret int64) {
 		if ret >= 0 && t.call.opens {
 			made.Files[0], _ = t.space.files.Of(t.tid, t.pid, int(ret))
 		}
-	case t.row.Guest == abi.SysClose:
+	case t.row.Guest == abi.SysClose || t.row.Guest == abi.SysFcntl && (t.args[1] == unix.F_SETFD || t.args[1] == unix.F_SETFL):
 		t.space.files.Closed(t.pid, int(int32(t.args[0])))
 	case ret >= 0 && t.row.Opens != nil && t.row.Opens(t.args):
 		made.Files[0], _ = t.space.files.Of(t.tid, t.pid, int(ret))
@@ -1058,6 +1064,9 @@ func (m *Mirror) endCall(t *tracee, ret int64) {
 		for i := 0; i+calls.SizeofInt <= len(b); i += calls.SizeofInt {
 			made.Files[i/calls.SizeofInt], _ = t.space.files.Of(t.tid, t.pid, int(int32(binary.NativeEndian.Uint32(b[i:]))))
 		}
+	}
+	if t.tcp && t.row != nil && t.row.Changes(ret) {
+		made.Files[0], _ = t.space.files.Sock(t.tid, t.pid, int(int32(t.args[0])))
 	}
 	made.Polled = m.pollResult(t, t.call.wait, ret)
 	t.call.finish(made)

@@ -128,6 +128,13 @@ func (m *Mirror) pollResult(t *tracee, w *pollWait, ret int64) []host.Polled {
 	if w.kind == calls.WaitsEvents {
 		m.find(t, w, ret)
 	}
+	for i := range w.polled {
+		p := &w.polled[i]
+		p.File.Sock = host.Sock{}
+		if t.space.files.Connecting(t.pid, p.FD) {
+			p.File, _ = t.space.files.Of(t.tid, t.pid, p.FD)
+		}
+	}
 	hostview.Ready(t.pid, w.polled)
 	return w.polled
 }

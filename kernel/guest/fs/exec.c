@@ -1,6 +1,7 @@
 // execve. Programs run on the host; the guest has only their names and arguments, and
 // the memory with these.
 #include <linux/binfmts.h>
+#include <linux/host.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/security.h>
@@ -275,6 +276,7 @@ int begin_new_exec(struct linux_binprm *bprm)
 	bprm->mm = NULL;
 	would_dump(bprm, bprm->file);
 	me->flags &= ~(PF_FORKNOEXEC | PF_NO_SETAFFINITY);
+	host_close_files(false);
 	if (bprm->comm_from_dentry)
 		__set_task_comm(me, (const char *)bprm->file->f_path.dentry->d_name.name, true);
 	else

@@ -1,14 +1,25 @@
 // fcntl(2). The guest follows descriptors; the rest is the host's.
 #include <linux/fs.h>
-#include <linux/host.h>
+#include <linux/hostfs.h>
 #include <linux/export.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/syscalls.h>
 
 #define F_DUPFD 0
+#define F_SETFD 2
 #define F_GETFL 3
+#define FD_CLOEXEC 1
 #define F_DUPFD_CLOEXEC 1030
+
+static long host_set_close_on_exec(int fd, bool on)
+{
+	long err = host_result(-EINVAL);
+
+	if (err >= 0)
+		set_close_on_exec(fd, on);
+	return err;
+}
 
 static __noipa long do_fcntl(int fd, unsigned int cmd, unsigned long arg, struct file *filp)
 {
@@ -17,6 +28,8 @@ static __noipa long do_fcntl(int fd, unsigned int cmd, unsigned long arg, struct
 		return f_dupfd(arg, filp, 0);
 	case F_DUPFD_CLOEXEC:
 		return f_dupfd(arg, filp, O_CLOEXEC);
+	case F_SETFD:
+		return host_set_close_on_exec(fd, arg & FD_CLOEXEC);
 	case F_GETFL:
 		return host_result(filp->f_flags);
 	}

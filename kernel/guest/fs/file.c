@@ -258,12 +258,11 @@ void host_unreserve(unsigned int fd)
 	spin_unlock(&files->file_lock);
 }
 
-// host_install makes a descriptor refer to a file, whose reference it takes over. It
+// host_install makes a descriptor of a table refer to a file, whose reference it takes over. It
 // returns the file that the descriptor had, NULL, or an error. Without a file it only
 // reserves the descriptor.
-struct file *host_install(unsigned int fd, struct file *file)
+struct file *host_install(struct files_struct *files, unsigned int fd, struct file *file)
 {
-	struct files_struct *files = current->files;
 	struct file *old = NULL;
 	int err;
 
@@ -274,10 +273,34 @@ struct file *host_install(unsigned int fd, struct file *file)
 	if (!err) {
 		old = pick_file(files, fd);
 		__set_open_fd(fd, files->fdt);
+		__clear_bit(fd, files->fdt->close_on_exec);
 		rcu_assign_pointer(files->fdt->fd[fd], file);
 	}
 	spin_unlock(&files->file_lock);
 	return err ? ERR_PTR(err) : old;
+}
+
+// set_close_on_exec says whether the task's next program does without a descriptor.
+noinline __noclone void set_close_on_exec(unsigned int fd, int flag)
+{
+	struct files_struct *files = current->files;
+
+	spin_lock(&files->file_lock);
+	if (fd < files->fdt->max_fds && flag)
+		__set_bit(fd, files->fdt->close_on_exec);
+	else if (fd < files->fdt->max_fds)
+		__clear_bit(fd, files->fdt->close_on_exec);
+	spin_unlock(&files->file_lock);
+}
+
+// do_close_on_exec closes the descriptors without which a new program does.
+noinline __noclone void do_close_on_exec(struct files_struct *files)
+{
+	unsigned int fd;
+
+	for (fd = 0; fd < files->fdt->max_fds; fd++)
+		if (test_bit(fd, files->fdt->close_on_exec) && files->fdt->fd[fd])
+			host_drop(fd);
 }
 
 // host_reserve closes the descriptor that the host's kernel has opened, and reserves it. fd
@@ -291,7 +314,7 @@ int host_reserve(long fd)
 		return fd;
 	quiet = current->host_call->quiet;
 	WRITE_ONCE(current->host_call->quiet, 1);
-	old = host_install(fd, NULL);
+	old = host_install(current->files, fd, NULL);
 	if (!IS_ERR_OR_NULL(old))
 		fput(old);
 	WRITE_ONCE(current->host_call->quiet, quiet);

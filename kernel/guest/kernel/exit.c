@@ -163,6 +163,8 @@ void __noreturn do_exit(long code)
 	tsk->exit_code = code;
 	exit_mm();
 	trace_sched_process_exit(tsk);
+	if (group_dead)
+		host_close_files(true);
 	exit_files(tsk);
 	exit_fs(tsk);
 	task_work_run();

@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/mm.h>
 #include <linux/fdtable.h>
+#include <linux/hostfs.h>
 #include <linux/fs.h>
 #include <linux/fs_struct.h>
 #include <linux/string.h>
@@ -134,7 +135,7 @@ static u64 host_new_task(struct host_call *call);
 
 /* Moves tables without tasks and without open files to gone. Called with
  * host_files_lock held. */
-static void take_unused_files(struct hlist_head *gone)
+static __always_inline void take_unused_files(struct hlist_head *gone)
 {
 	struct host_files *t;
 	struct hlist_node *next;
@@ -188,7 +189,7 @@ static struct host_files *alloc_host_files(u64 owner)
 
 /* Returns the table of a process with a new reference, or NULL if there is no memory.
  * */
-static struct host_files *get_host_files(u64 owner)
+static __always_inline struct host_files *get_host_files(u64 owner)
 {
 	struct host_files *t, *fresh;
 	struct hlist_head gone = HLIST_HEAD_INIT;
@@ -246,24 +247,79 @@ static int use_host_files(struct host_call *call, u64 owner)
 	return 0;
 }
 
-/* Closes the descriptors of a process that has ended. No probe sees that: the process has
- * closed its files on the host. */
-static void host_forget_files(struct host_call *call, u64 owner)
+/* Closes the descriptors of a process that ends, of which its mirrored calls have told. */
+static void close_exit_files(struct host_call *call)
 {
-	struct file *file;
+	u64 owner = current->signal->host_files;
 	unsigned int fd;
 
-	if (use_host_files(call, owner))
+	current->signal->host_files = 0;
+	if (!owner || use_host_files(call, owner))
 		return;
-	WRITE_ONCE(call->quiet, 1);
-	for (fd = 0; fd < current->files->fdt->max_fds; fd++) {
-		file = close_fd_get_file(fd);
-		if (file)
+	for (fd = 0; fd < current->files->fdt->max_fds; fd++)
+		if (current->files->fdt->fd[fd])
+			host_drop(fd);
+}
+
+/* Closes those of them without which the task's new program does. */
+static void close_exec_files(struct host_call *call)
+{
+	struct host_files *t;
+
+	if (!call->files)
+		return;
+	spin_lock(&host_files_lock);
+	t = find_host_files(call->files | MIRROR_TABLE);
+	spin_unlock(&host_files_lock);
+	if (!t)
+		return;
+	put_files_struct(t->files);
+	if (use_host_files(call, t->owner))
+		return;
+	do_close_on_exec(current->files);
+	use_host_files(call, call->files);
+}
+
+void host_close_files(bool ends)
+{
+	if (current->host_call && ends)
+		close_exit_files(current->host_call);
+	else if (current->host_call)
+		close_exec_files(current->host_call);
+}
+
+/* Gives a new process the sockets of the one that has made it. What else it has is learned when
+ * it is used. */
+static void share_sockets(struct task_struct *p)
+{
+	struct host_call *call = current->host_call;
+	struct host_files *from, *to;
+	struct file *file, *old;
+	unsigned int fd;
+
+	spin_lock(&host_files_lock);
+	from = find_host_files(call->files | MIRROR_TABLE);
+	spin_unlock(&host_files_lock);
+	if (!from)
+		return;
+	to = get_host_files(p->tgid | MIRROR_TABLE);
+	for (fd = 0; to && fd < from->files->fdt->max_fds; fd++) {
+		file = from->files->fdt->fd[fd];
+		if (!file || !S_ISSOCK(file->f_inode->i_mode))
+			continue;
+		get_file(file);
+		old = host_install(to->files, fd, file);
+		if (!IS_ERR_OR_NULL(old))
+			fput(old);
+		else if (IS_ERR(old))
 			fput(file);
+		else if (test_bit(fd, from->files->fdt->close_on_exec))
+			__set_bit(fd, to->files->fdt->close_on_exec);
+		p->signal->host_files = to->owner;
 	}
-	if (current->task_works)
-		task_work_run();
-	WRITE_ONCE(call->quiet, 0);
+	if (to)
+		put_files_struct(to->files);
+	put_files_struct(from->files);
 }
 
 /* Reports whether a call may open, use or close descriptors. */
@@ -316,7 +372,7 @@ static bool host_run(struct host_call *call)
 		call->ret = host_poll ? host_poll(call->args[0], call->args[1], call->args[2]) : -ENOSYS;
 		break;
 	case HOST_FORGET:
-		host_forget_files(call, call->args[0]);
+		current->signal->host_files = call->args[0];
 		call->ret = 0;
 		break;
 	case HOST_KILLED:
@@ -423,8 +479,14 @@ pid_t host_chosen_tid(void)
 
 void host_fork(struct task_struct *p)
 {
-	if (host_chosen_tid())
-		current->host_call->child = (u64)alloc_host_call(p);
+	if (!host_chosen_tid())
+		return;
+	current->host_call->child = (u64)alloc_host_call(p);
+	if (p->tgid == host_chosen_tid() && current->host_call->files) {
+		WRITE_ONCE(current->host_call->quiet, 1);
+		share_sockets(p);
+		WRITE_ONCE(current->host_call->quiet, 0);
+	}
 }
 
 /* Forgets a host thread. It does not call do_exit, since the thread may still live.

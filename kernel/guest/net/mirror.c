@@ -2,6 +2,7 @@
 // those that would do its work; they wait for the host's kernel and return its result. TCP
 // over IPv4 is that of net/ipv4.
 #include <linux/host.h>
+#include <linux/hostfs.h>
 #include <linux/poll.h>
 #include <net/sock.h>
 
@@ -38,6 +39,266 @@ int host_connects(struct sock *sk)
 		return err;
 	}
 	return 0;
+}
+
+static bool is_mapped(const u8 *addr)
+{
+	static const u8 mapped[12] = { [10] = 0xff, 0xff };
+
+	return !memcmp(addr, mapped, sizeof(mapped));
+}
+
+static __be32 v4_of(int family, const u8 *addr)
+{
+	__be32 v4;
+
+	memcpy(&v4, family == AF_INET6 ? addr + 12 : addr, sizeof(v4));
+	return v4;
+}
+
+// over_v4 reports whether the packets of a socket are of IPv4.
+static bool over_v4(const struct sock *sk, const struct host_sock *h)
+{
+	return sk->sk_family == AF_INET || is_mapped(h->daddr);
+}
+
+__noipa void host_addresses(struct sock *sk, const struct host_sock *h, bool port)
+{
+	static const u8 none[16];
+	struct inet_sock *inet = inet_sk(sk);
+
+	if (!h)
+		return;
+	if (memcmp(h->saddr, none, sizeof(none))) {
+		if (sk->sk_family == AF_INET6)
+			memcpy(&sk->sk_v6_rcv_saddr, h->saddr, sizeof(h->saddr));
+		if (sk->sk_family == AF_INET || is_mapped(h->saddr))
+			inet->inet_saddr = inet->inet_rcv_saddr = v4_of(sk->sk_family, h->saddr);
+	}
+	if (port && h->sport)
+		host_bound(sk, h->sport);
+}
+
+// note_all notes all that the host's kernel says of a socket of which nothing is known yet.
+static __always_inline void note_all(struct sock *sk, const struct host_sock *h)
+{
+	host_addresses(sk, h, true);
+	if (h->dport) {
+		inet_sk(sk)->inet_dport = h->dport;
+		if (sk->sk_family == AF_INET6)
+			memcpy(&sk->sk_v6_daddr, h->daddr, sizeof(h->daddr));
+		if (over_v4(sk, h))
+			inet_sk(sk)->inet_daddr = v4_of(sk->sk_family, h->daddr);
+	}
+	sk->sk_state = h->state;
+	tcp_sk(sk)->srtt_us = h->srtt_us;
+	tcp_sk(sk)->bytes_acked = h->bytes_acked;
+	tcp_sk(sk)->bytes_received = h->bytes_received;
+}
+
+// quietly makes that probes see nothing of what the current task does from here on, or see it again.
+static void quietly(bool on)
+{
+	if (current_host_call())
+		WRITE_ONCE(current_host_call()->quiet, on);
+}
+
+// segment makes a segment as the other side of a sock sends it: the next one of its stream, with the last
+// acknowledgement, or that of all that was sent.
+static __always_inline struct sk_buff *segment(struct sock *sk, const struct host_sock *h, u8 flags, bool acks)
+{
+	struct sk_buff *skb;
+	struct tcphdr *th;
+
+	quietly(true);
+	skb = alloc_skb(MAX_TCP_HEADER, GFP_ATOMIC);
+	if (!skb) {
+		quietly(false);
+		return NULL;
+	}
+	skb_reserve(skb, MAX_TCP_HEADER);
+	th = skb_push(skb, sizeof(*th));
+	skb->transport_header = skb->data - skb->head;
+	*th = (struct tcphdr){
+		.source = h->dport, .dest = h->sport, .seq = htonl(tcp_sk(sk)->rcv_nxt), .doff = 5, .window = htons(65535),
+		.fin = !!(flags & TCPHDR_FIN), .syn = !!(flags & TCPHDR_SYN), .rst = !!(flags & TCPHDR_RST), .ack = !!(flags & TCPHDR_ACK),
+	};
+	if (flags & TCPHDR_ACK)
+		th->ack_seq = htonl(acks ? tcp_sk(sk)->snd_nxt : tcp_sk(sk)->snd_una);
+	if (over_v4(sk, h)) {
+		struct iphdr *iph = skb_push(skb, sizeof(*iph));
+
+		*iph = (struct iphdr){
+			.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_TCP, .tot_len = htons(sizeof(*iph) + sizeof(*th)),
+			.saddr = v4_of(sk->sk_family, h->daddr), .daddr = v4_of(sk->sk_family, h->saddr),
+		};
+		skb->protocol = htons(ETH_P_IP);
+		skb->network_header = skb->data - skb->head;
+		skb_pull(skb, sizeof(*iph));
+	} else {
+		struct ipv6hdr *ip6 = skb_push(skb, sizeof(*ip6));
+
+		*ip6 = (struct ipv6hdr){ .version = 6, .nexthdr = IPPROTO_TCP, .hop_limit = 64, .payload_len = htons(sizeof(*th)) };
+		memcpy(&ip6->saddr, h->daddr, sizeof(ip6->saddr));
+		memcpy(&ip6->daddr, h->saddr, sizeof(ip6->daddr));
+		skb->protocol = htons(ETH_P_IPV6);
+		skb->network_header = skb->data - skb->head;
+		skb_pull(skb, sizeof(*ip6));
+	}
+	TCP_SKB_CB(skb)->seq = ntohl(th->seq);
+	TCP_SKB_CB(skb)->end_seq = TCP_SKB_CB(skb)->seq + th->syn + th->fin;
+	TCP_SKB_CB(skb)->ack_seq = ntohl(th->ack_seq);
+	TCP_SKB_CB(skb)->tcp_flags = flags;
+	quietly(false);
+	return skb;
+}
+
+static __noipa int tcp_v6_do_rcv(struct sock *sk, struct sk_buff *skb)
+{
+	if (skb->protocol == htons(ETH_P_IP))
+		return tcp_v4_do_rcv(sk, skb);
+	if (sk->sk_state == TCP_ESTABLISHED)
+		tcp_rcv_established(sk, skb);
+	else
+		tcp_rcv_state_process(sk, skb);
+	return 0;
+}
+
+// host_arrives has a sock process a segment of the other side.
+void host_arrives(struct sock *sk, const struct host_sock *h, u8 flags, bool acks)
+{
+	struct sk_buff *skb = segment(sk, h, flags, acks);
+
+	if (!skb)
+		return;
+	if (over_v4(sk, h))
+		tcp_v4_do_rcv(sk, skb);
+	else
+		tcp_v6_do_rcv(sk, skb);
+}
+
+// next_segment returns the flags of the segment that brings a sock closer to a state, and whether it acknowledges all. It
+// returns 0 if there is none: then something has happened of which the guest was not told.
+static __always_inline u8 next_segment(int from, int to, bool *acks)
+{
+	*acks = true;
+	switch (from) {
+	case TCP_SYN_SENT:
+		return to == TCP_CLOSE ? TCPHDR_RST | TCPHDR_ACK : TCPHDR_SYN | TCPHDR_ACK;
+	case TCP_ESTABLISHED:
+		if (to == TCP_CLOSE_WAIT || to == TCP_LAST_ACK)
+			return TCPHDR_FIN | TCPHDR_ACK;
+		return to == TCP_CLOSE ? TCPHDR_RST | TCPHDR_ACK : 0;
+	case TCP_CLOSE_WAIT:
+		return to == TCP_CLOSE ? TCPHDR_RST | TCPHDR_ACK : 0;
+	case TCP_FIN_WAIT1:
+		*acks = to != TCP_CLOSING;
+		return to == TCP_CLOSING ? TCPHDR_FIN | TCPHDR_ACK : TCPHDR_ACK;
+	case TCP_FIN_WAIT2:
+		return TCPHDR_FIN | TCPHDR_ACK;
+	case TCP_CLOSING:
+	case TCP_LAST_ACK:
+		return TCPHDR_ACK;
+	}
+	return 0;
+}
+
+void host_follow(struct sock *sk, const struct host_sock *h)
+{
+	unsigned char was;
+	u8 flags;
+	bool acks;
+
+	if (!h)
+		return;
+	tcp_sk(sk)->srtt_us = h->srtt_us;
+	tcp_sk(sk)->bytes_acked = h->bytes_acked;
+	tcp_sk(sk)->bytes_received = h->bytes_received;
+	while (sk->sk_state != h->state) {
+		was = sk->sk_state;
+		flags = next_segment(was, h->state, &acks);
+		if (flags & TCPHDR_SYN)
+			tcp_sk(sk)->rcv_nxt = secure_tcp_seq(inet_sk(sk)->inet_daddr, inet_sk(sk)->inet_saddr, h->dport, h->sport);
+		if (flags)
+			host_arrives(sk, h, flags, acks);
+		if (sk->sk_state == was) {
+			note_all(sk, h);
+			break;
+		}
+	}
+	if (h->state != TCP_CLOSE && h->state != TCP_LISTEN)
+		host_addresses(sk, h, true);
+}
+
+static __noipa int tcp_v6_conn_request(struct sock *sk, struct sk_buff *skb)
+{
+	return skb->protocol == htons(ETH_P_IP) ? tcp_v4_conn_request(sk, skb) : 0;
+}
+
+#define LOOPBACK4_IPV6 htonl(0x7f000006) // what a sock over IPv6 has as its address of IPv4
+
+// tcp_v6_syn_recv_sock makes the sock of a new connection of a listener over IPv6.
+static __noipa struct sock *tcp_v6_syn_recv_sock(struct sock *sk, struct sk_buff *skb)
+{
+	struct sock *child;
+
+	if (skb->protocol == htons(ETH_P_IP)) {
+		child = tcp_v4_syn_recv_sock(sk, skb);
+		if (child) {
+			child->sk_v6_rcv_saddr = child->sk_v6_daddr = (struct in6_addr){};
+			child->sk_v6_rcv_saddr.in6_u.u6_addr16[5] = child->sk_v6_daddr.in6_u.u6_addr16[5] = 0xffff;
+			child->sk_v6_rcv_saddr.in6_u.u6_addr32[3] = inet_sk(child)->inet_saddr;
+			child->sk_v6_daddr.in6_u.u6_addr32[3] = inet_sk(child)->inet_daddr;
+		}
+		return child;
+	}
+	child = tcp_create_openreq_child(sk, NULL, skb);
+	if (child) {
+		inet_sk(child)->inet_saddr = inet_sk(child)->inet_rcv_saddr = inet_sk(child)->inet_daddr = LOOPBACK4_IPV6;
+		child->sk_v6_rcv_saddr = ipv6_hdr(skb)->daddr;
+		child->sk_v6_daddr = ipv6_hdr(skb)->saddr;
+	}
+	return child;
+}
+
+struct sock *host_accepts(struct sock *sk)
+{
+	const struct host_mirror *m = (struct host_mirror *)current_host_call()->mirror;
+	const struct host_sock *h = &m->files[0].sock;
+	struct sk_buff *ack;
+	struct sock *child;
+
+	host_arrives(sk, h, TCPHDR_SYN, false);
+	ack = segment(sk, h, TCPHDR_ACK, true);
+	if (!ack)
+		return NULL;
+	child = tcp_check_req(sk, ack, NULL, false, NULL);
+	if (!child) {
+		kfree_skb(ack);
+		return NULL;
+	}
+	child->sk_protocol = m->files[0].rdev & 0xffff; // that of a listener may be MPTCP
+	tcp_child_process(sk, child, ack);
+	if (h->state)
+		host_follow(child, h);
+	return child;
+}
+
+void host_socket_told(struct socket *sock, const struct host_sock *h, bool new)
+{
+	struct sock *sk = sock->sk;
+
+	if (!h->state || !sk || !sk->sk_host || sk->sk_protocol != IPPROTO_TCP)
+		return;
+	if (!new) {
+		lock_sock(sk);
+		host_follow(sk, h);
+		release_sock(sk);
+		return;
+	}
+	note_all(sk, h);
+	sk->port_kept = h->state == TCP_LISTEN;
+	sock->state = h->state == TCP_ESTABLISHED || h->state == TCP_CLOSE_WAIT ? SS_CONNECTED : SS_UNCONNECTED;
 }
 
 // HOST_POLLS defines the poll operation of a protocol.
@@ -152,6 +413,7 @@ const struct proto *host_inet_prot(int type)
 // net/ipv6
 static __noipa int tcp_v6_init_sock(struct sock *sk)
 {
+	tcp_init_sock(sk);
 	return 0;
 }
 
@@ -177,8 +439,20 @@ static __noipa int tcp_v6_connect(struct sock *sk, struct sockaddr *uaddr, int a
 
 	if (err)
 		return err;
+	if (is_mapped(usin->sin6_addr.in6_u.u6_addr8)) {
+		struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = usin->sin6_port, .sin_addr = usin->sin6_addr.in6_u.u6_addr32[3] };
+
+		sk->sk_v6_daddr = usin->sin6_addr;
+		return tcp_v4_connect(sk, (struct sockaddr *)&sin, sizeof(sin));
+	}
 	sk->sk_v6_daddr = usin->sin6_addr;
 	sk->sk_dport = usin->sin6_port;
+	if (!host_tells(sk))
+		return tcp_connect(sk);
+	host_addresses(sk, host_tells(sk), false);
+	tcp_set_state(sk, TCP_SYN_SENT);
+	__inet_hash_connect(sk);
+	tcp_sk(sk)->write_seq = tcp_sk(sk)->snd_una = tcp_sk(sk)->snd_nxt = secure_tcp_seq(0, 0, inet_sk(sk)->inet_sport, sk->sk_dport);
 	return tcp_connect(sk);
 }
 
@@ -211,6 +485,10 @@ static const struct proto tcpv6_prot = {
 	.recvmsg = tcp_recvmsg,
 	.get_port = inet_csk_get_port,
 	.shutdown = tcp_shutdown,
+	.conn_request = tcp_v6_conn_request,
+	.syn_recv_sock = tcp_v6_syn_recv_sock,
+	.disconnect = tcp_disconnect,
+	.destroy = tcp_v4_destroy_sock,
 };
 
 static const struct proto udpv6_prot = {
@@ -246,6 +524,8 @@ static __noipa int __inet6_bind(struct sock *sk, struct sockaddr *uaddr, int add
 	if (!err) {
 		sk->sk_v6_rcv_saddr = addr->sin6_addr;
 		host_bound(sk, addr->sin6_port);
+		sk->port_kept = addr->sin6_port;
+		host_addresses(sk, host_tells(sk), true);
 	}
 	release_sock(sk);
 	return err;

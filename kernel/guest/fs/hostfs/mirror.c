@@ -269,6 +269,7 @@ static struct file *mirror_socket(const struct host_mirror_file *m)
 
 	if (!sock)
 		return ERR_PTR(-ENOMEM);
+	host_socket_told(sock, &m->sock, true);
 	f = sock_alloc_file(sock, m->flags);
 	if (!IS_ERR(f))
 		f->f_inode->i_ino = m->file;
@@ -339,7 +340,7 @@ static void mirror_descriptor(struct host_mirror_file *m)
 			fput(close_fd_get_file(m->fd));
 		}
 	} else if (mirrors_file(f, m)) {
-		f->f_flags = m->flags;
+		f->f_flags = m->flags & ~O_CLOEXEC;
 		f->f_pos = m->pos;
 		fput(f);
 	} else {
@@ -348,16 +349,40 @@ static void mirror_descriptor(struct host_mirror_file *m)
 		f = mirror_file(m);
 		if (!IS_ERR(f)) {
 			f->f_pos = m->pos;
-			old = host_install(m->fd, f);
+			old = host_install(current->files, m->fd, f);
 			if (IS_ERR(old))
 				fput(f);
 			else if (old)
 				fput(old);
 		}
 	}
+	if (m->file)
+		set_close_on_exec(m->fd, m->flags & O_CLOEXEC);
 }
 
-// mirror_polled does the same for the descriptors that a call waits for.
+// mirror_state brings the socket of a descriptor to the state that the host tells of. That has happened before the
+// call, by what has come from the network, and probes see it.
+static void mirror_state(const struct host_mirror_file *m)
+{
+	struct file *f = m->fd >= 0 && S_ISSOCK(m->mode) && m->sock.state ? fget_raw(m->fd) : NULL;
+
+	if (!f)
+		return;
+	if (mirrors_file(f, m) && f->f_op == &socket_file_ops)
+		host_socket_told(f->private_data, &m->sock, false);
+	fput(f);
+}
+
+static void polled_states(const struct host_mirror *m)
+{
+	const struct host_polled *p = (struct host_polled *)m->polled;
+	u64 i;
+
+	for (i = 0; i < m->nr_polled; i++)
+		mirror_state(&p[i].file);
+}
+
+// mirror_polled is mirror_descriptor for the descriptors that a call waits for.
 static void mirror_polled(struct host_mirror *m)
 {
 	struct host_polled *p = (struct host_polled *)m->polled;
@@ -377,6 +402,7 @@ void host_polled_again(void)
 	if (current->task_works)
 		task_work_run();
 	WRITE_ONCE(call->quiet, 0);
+	polled_states((struct host_mirror *)call->mirror);
 }
 
 bool host_walks_from(int dfd)
@@ -434,4 +460,7 @@ void host_mirror_begin(struct host_call *call)
 	if (current->task_works)
 		task_work_run();
 	WRITE_ONCE(call->quiet, 0);
+	for (i = 0; i < ARRAY_SIZE(m->files); i++)
+		mirror_state(&m->files[i]);
+	polled_states(m);
 }

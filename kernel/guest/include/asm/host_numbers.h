@@ -132,6 +132,9 @@
 /* CallModeNone is the CallMode of a path that does not exist, in a call with FOpsOther. */
 #define HOST_MODE_NONE 0xffffffff
 
+/* MirrorTable is set in the number of the table of descriptors that mirrored calls use (CallFiles). */
+#define MIRROR_TABLE 0x100000000
+
 /* Layout of boot_params, whose direct-map address is in rsi when startup_64 begins. */
 #define BOOT_MAGIC 0
 #define BOOT_CPUS 8

@@ -44,12 +44,23 @@ static_assert(offsetof(struct host_call, table) == 208, "host_call");
  * A system call of the host's program that the host's kernel makes while the task waits
  * in it, and the files that its descriptors are. The layout is that in kernel/abi.
  */
+struct host_sock {
+	u32 state;	/* of a socket of TCP: TCP_*, or 0: nothing is said */
+	u32 unread;	/* bytes that the program has not read */
+	u16 sport, dport;	/* in network order */
+	u32 srtt_us;
+	u8 saddr[16], daddr[16];	/* an address of IPv4 is in the first 4 bytes */
+	u64 bytes_acked, bytes_received;
+};
+static_assert(sizeof(struct host_sock) == 64, "host_sock");
 struct host_mirror_file {
 	s64 fd;		/* the descriptor, or -1 */
 	u64 file;	/* identifies the file, or 0: there is none */
 	u64 mode, rdev, flags, pos;
 	char name[256];	/* / and the last part of its path, or a name such as pipe:[1] */
+	struct host_sock sock;
 };
+static_assert(offsetof(struct host_mirror_file, sock) == 304, "host_mirror_file");
 struct host_mirror {
 	struct host_mirror_file files[2];
 	u64 polled, nr_polled;	/* struct host_polled[], of a call that waits for files */
@@ -60,14 +71,14 @@ struct host_mirror {
 	u32 *len;	/* of a message, see host_each */
 	u64 index;
 };
-static_assert(offsetof(struct host_mirror, polled) == 608, "host_mirror");
-static_assert(offsetof(struct host_mirror, ready) == 640, "host_mirror");
+static_assert(offsetof(struct host_mirror, polled) == 736, "host_mirror");
+static_assert(offsetof(struct host_mirror, ready) == 768, "host_mirror");
 /* A descriptor that a call waits for, and what it is ready for (EPOLL*). */
 struct host_polled {
 	struct host_mirror_file file;
 	u64 ready;
 };
-static_assert(sizeof(struct host_polled) == 312, "host_polled");
+static_assert(sizeof(struct host_polled) == 376, "host_polled");
 
 /* The call that the current task makes, or NULL if it is not a host task. */
 struct host_call *current_host_call(void);
@@ -104,6 +115,8 @@ void host_mirror_begin(struct host_call *call);
 /* Ends the interruptible sleeps of a task whose caller on the host has got a signal and,
  * with kill, also the killable ones. The task itself stays. */
 void host_interrupt(struct task_struct *p, bool kill);
+/* Called when a process's last thread ends, and when a task has a new program. */
+void host_close_files(bool ends);
 void host_task_waits(int cpu, struct task_struct *curr);
 
 #endif

@@ -55,7 +55,25 @@ bool host_walks_from(int dfd);
 int host_install_pair(struct file *files[2], const int __user *fds);
 // host_identify makes file the one at place i of what the host has told of.
 void host_identify(struct file *file, int i);
-struct file *host_install(unsigned int fd, struct file *file);
+void set_close_on_exec(unsigned int fd, int flag);
+void do_close_on_exec(struct files_struct *files);
+struct file *host_install(struct files_struct *files, unsigned int fd, struct file *file);
+// host_drop closes a descriptor of the current task, of which only mirrored calls have told. Probes see that of sockets,
+// since it ends connections. Of files they do not: they would see it of a few of those that the process has.
+static __always_inline void host_drop(unsigned int fd)
+{
+	struct host_call *call = current_host_call();
+	struct file *file = close_fd_get_file(fd);
+
+	if (file && S_ISSOCK(file->f_inode->i_mode)) {
+		filp_close(file, current->files);
+		return;
+	}
+	WRITE_ONCE(call->quiet, 1);
+	if (file)
+		__fput_sync(file);
+	WRITE_ONCE(call->quiet, 0);
+}
 // host_install_new is host_fd_install for a file that a call has made, or its error: then fd is
 // free again.
 static __always_inline int host_install_new(int fd, struct file *file)

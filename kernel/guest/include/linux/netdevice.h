@@ -11,6 +11,7 @@ typedef int netdev_tx_t;
 #define NET_RX_SUCCESS 0
 #define NET_RX_DROP 1
 #define ETH_P_IP 0x0800
+#define ETH_P_IPV6 0x86dd
 #define ETH_HLEN 14
 
 struct ethhdr {

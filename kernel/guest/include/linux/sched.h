@@ -364,7 +364,8 @@ struct signal_struct {
 	int group_exit_code;			/* 96 */
 	char __before_flags[116 - 100];
 	unsigned int flags;			/* 116 */
-	char __before_pids[360 - 120];
+	u64 host_files;				/* ours: the table of descriptors to close at the end of the last thread */
+	char __before_pids[360 - 128];
 	struct pid *pids[4];			/* 360 */
 	char __before_leader[408 - 392];
 	int leader;				/* 408 */

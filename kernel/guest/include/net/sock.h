@@ -4,6 +4,7 @@
 #define _NET_SOCK_H
 
 #include <linux/fs.h>
+#include <linux/host.h>
 #include <linux/skbuff.h>
 #include <linux/netdevice.h>
 #include <linux/timer.h>
@@ -93,6 +94,10 @@ struct proto {
 	int (*get_port)(struct sock *sk, unsigned short snum);
 	void (*shutdown)(struct sock *sk, int how);
 	int (*ioctl)(struct sock *sk, int cmd, unsigned long arg);
+	int (*conn_request)(struct sock *sk, struct sk_buff *skb); // answers a SYN
+	struct sock *(*syn_recv_sock)(struct sock *sk, struct sk_buff *skb);
+	int (*disconnect)(struct sock *sk, int flags);
+	void (*destroy)(struct sock *sk);
 };
 extern const struct proto tcp_prot;
 
@@ -178,6 +183,7 @@ struct sock {
 	int sk_err;
 	bool dead; // has no file any more
 	bool sk_host; // mirrors one of the host: what its protocol does, the host's kernel does
+	bool port_kept; // the program has chosen the port: it is kept when the connection ends
 	void (*sk_data_ready)(struct sock *sk);
 	void (*sk_state_change)(struct sock *sk);
 	void (*sk_write_space)(struct sock *sk);
@@ -251,6 +257,8 @@ static_assert(offsetof(struct tcp_sock, bytes_received) == 1408 && offsetof(stru
 	offsetof(struct tcp_sock, snd_una) == 1468 && offsetof(struct tcp_sock, snd_wnd) == 1532 &&
 	offsetof(struct tcp_sock, write_seq) == 1812 && offsetof(struct tcp_sock, total_retrans) == 2104, "struct tcp_sock");
 
+#define TCP_MSS 8192 // bytes per segment
+
 // The protocol of a socket for which none was asked is that of its type.
 static inline int inet_protocol(int type, int protocol)
 {
@@ -287,6 +295,16 @@ struct tcphdr {
 };
 static_assert(sizeof(struct iphdr) == 20 && sizeof(struct tcphdr) == 20, "headers");
 
+struct ipv6hdr {
+	u8 priority : 4, version : 4;
+	u8 flow_lbl[3];
+	__be16 payload_len;
+	u8 nexthdr, hop_limit;
+	struct in6_addr saddr, daddr;
+};
+static_assert(sizeof(struct ipv6hdr) == 40, "struct ipv6hdr");
+
+#define ipv6_hdr(skb) ((struct ipv6hdr *)((skb)->head + (skb)->network_header))
 #define ip_hdr(skb) ((struct iphdr *)((skb)->head + (skb)->network_header))
 #define tcp_hdr(skb) ((struct tcphdr *)((skb)->head + (skb)->transport_header))
 #define MAX_TCP_HEADER 128
@@ -412,6 +430,28 @@ struct socket *host_socket(int family, int type, int protocol);
 int host_socket_create(struct socket *sock, int family, int protocol);
 unsigned int tcp_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);
 int host_connects(struct sock *sk);
+// host_tells returns what the host's kernel says of a sock: of the one that the first descriptor of the call is. It
+// returns NULL if that says nothing.
+static __always_inline const struct host_sock *host_tells(const struct sock *sk)
+{
+	const struct host_mirror *m = host_mirrors() ? (struct host_mirror *)current->host_call->mirror : NULL;
+	const struct file *file = sk->sk_host && sk->sk_socket ? sk->sk_socket->file : NULL;
+
+	if (!m || !file || !m->files[0].sock.state || m->files[0].file != file->f_inode->i_ino)
+		return NULL;
+	return &m->files[0].sock;
+}
+// host_addresses notes the address of a sock of the host, and its port. One that is about to connect has no port before
+// inet_hash_connect.
+void host_addresses(struct sock *sk, const struct host_sock *h, bool port);
+// host_follow brings a sock of the host to the state that the host's kernel tells of, by the segments that bring a
+// sock there on Linux.
+void host_follow(struct sock *sk, const struct host_sock *h);
+// host_accepts makes the sock of a connection that the host's kernel has accepted.
+struct sock *host_accepts(struct sock *sk);
+// host_socket_told does that for a socket, if it is one of TCP. One that is new has been in that state before.
+void host_socket_told(struct socket *sock, const struct host_sock *h, bool new);
+void host_arrives(struct sock *sk, const struct host_sock *h, u8 flags, bool acks);
 // inet_sendpage is the sendpage of sockets over IPv4 and IPv6.
 ssize_t inet_sendpage(struct socket *sock, void *page, int offset, size_t size, int flags);
 const struct proto *host_inet_prot(int type);
@@ -422,13 +462,20 @@ int ip_send_unicast_reply(struct sk_buff *skb, __be32 daddr, __be32 saddr);
 int ip_rcv(struct sk_buff *skb, struct net_device *dev, struct packet_type *pt, struct net_device *orig_dev);
 void ip_send_check(struct iphdr *iph);
 struct dst_entry *ip_route_output_flow(void *net, __be32 daddr, __be32 *saddr);
-struct net_device *dst_dev(const struct dst_entry *dst);
+struct dst_entry {
+	struct net_device *dev;
+};
+static __always_inline struct net_device *dst_dev(const struct dst_entry *dst)
+{
+	return dst->dev;
+}
 u32 inet_ehashfn(const void *net, const __be32 laddr, const u16 lport, const __be32 faddr, const __be16 fport);
 struct sock *__inet_lookup_established(void *net, const __be32 saddr, const __be16 sport, const __be32 daddr, const u16 hnum);
 struct sock *__inet_lookup_listener(void *net, const __be32 daddr, const u16 hnum);
 void inet_hash(struct sock *sk);
 void inet_unhash(struct sock *sk);
 int inet_hash_connect(struct sock *sk);
+int __inet_hash_connect(struct sock *sk);
 int inet_csk_get_port(struct sock *sk, unsigned short snum);
 void inet_inherit_port(struct sock *sk, struct sock *child);
 void inet_put_port(struct sock *sk);
@@ -439,6 +486,16 @@ void inet_sk_set_state(struct sock *sk, int state);
 void inet_sk_state_store(struct sock *sk, int newstate);
 
 int tcp_v4_init_sock(struct sock *sk);
+void tcp_init_sock(struct sock *sk);
+void tcp_v4_destroy_sock(struct sock *sk);
+int tcp_disconnect(struct sock *sk, int flags);
+void tcp_time_wait(struct sock *sk, int state, int timeo);
+struct sock *tcp_v4_syn_recv_sock(struct sock *sk, struct sk_buff *skb);
+struct sock *tcp_create_openreq_child(const struct sock *sk, void *req, struct sk_buff *skb);
+struct sock *inet_csk_clone_lock(const struct sock *sk, const void *req, const gfp_t priority);
+struct sock *tcp_check_req(struct sock *sk, struct sk_buff *skb, void *req, bool fastopen, bool *lost_race);
+int tcp_child_process(struct sock *parent, struct sock *child, struct sk_buff *skb);
+void inet_csk_destroy_sock(struct sock *sk);
 int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len);
 int tcp_v4_rcv(struct sk_buff *skb);
 int tcp_v4_do_rcv(struct sock *sk, struct sk_buff *skb);

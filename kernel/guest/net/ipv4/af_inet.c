@@ -29,6 +29,9 @@ noinline __noclone int __inet_bind(struct sock *sk, struct sockaddr_in *addr)
 			inet_sk(sk)->inet_saddr = inet_sk(sk)->inet_rcv_saddr = 0;
 		else if (sk->sk_host)
 			host_bound(sk, addr->sin_port);
+		host_addresses(sk, host_tells(sk), true);
+		if (!err)
+			sk->port_kept = addr->sin_port;
 	}
 	release_sock(sk);
 	return err;
@@ -62,9 +65,17 @@ static bool connecting(const struct sock *sk)
 	return sk->sk_state == TCP_SYN_SENT || sk->sk_state == TCP_SYN_RECV;
 }
 
-static __noipa long inet_wait_for_connect(struct sock *sk, long timeo)
+static __always_inline long inet_wait_for_connect(struct sock *sk, long timeo)
 {
 	return sk_wait_event(sk, timeo, !connecting(sk) || sk->sk_err);
+}
+
+// disconnected is called when a connection has failed.
+static void disconnected(struct socket *sock)
+{
+	sock->state = SS_UNCONNECTED;
+	if (sock->sk->sk_prot->disconnect)
+		sock->sk->sk_prot->disconnect(sock->sk, 0);
 }
 
 // host_stream_connect is __inet_stream_connect for a sock of the host.
@@ -78,10 +89,13 @@ static int host_stream_connect(struct socket *sock, struct sockaddr *uaddr, int 
 			return err;
 	}
 	err = host_made();
+	host_follow(sock->sk, host_tells(sock->sk));
 	if (!err)
 		sock->state = SS_CONNECTED;
+	else if (err == -EINPROGRESS || err == -EALREADY || err == -EINTR || err <= -ERESTARTSYS)
+		sock->state = SS_CONNECTING;
 	else if (err != -EISCONN)
-		sock->state = err == -EINPROGRESS || err == -EALREADY ? SS_CONNECTING : SS_UNCONNECTED;
+		disconnected(sock);
 	return err;
 }
 
@@ -117,7 +131,7 @@ noinline __noclone int __inet_stream_connect(struct socket *sock, struct sockadd
 	if (sk->sk_state == TCP_CLOSE) {
 		err = sk->sk_err ? -sk->sk_err : -ECONNABORTED;
 		sk->sk_err = 0;
-		sock->state = SS_UNCONNECTED;
+		disconnected(sock);
 		return err;
 	}
 	sock->state = SS_CONNECTED;
@@ -192,9 +206,11 @@ noinline __noclone int inet_shutdown(struct socket *sock, int how)
 		return -EINVAL;
 	lock_sock(sk);
 	if (sk->sk_host) {
+		sk->sk_shutdown |= how;
 		if (sk->sk_prot->shutdown)
 			sk->sk_prot->shutdown(sk, how);
 		err = host_made();
+		host_follow(sk, host_tells(sk));
 	} else if (sk->sk_state == TCP_CLOSE || sk->sk_state == TCP_LISTEN) {
 		err = -ENOTCONN;
 	} else {

@@ -4,7 +4,7 @@
 #include <trace/events/sock.h>
 
 // inet_csk_wait_for_connect sleeps until there is a connection to accept.
-static __noipa int inet_csk_wait_for_connect(struct sock *sk, long timeo)
+static __always_inline int inet_csk_wait_for_connect(struct sock *sk, long timeo)
 {
 	timeo = sk_wait_event(sk, timeo, !list_empty(&sk->accept_queue) || sk->sk_state != TCP_LISTEN);
 	if (!list_empty(&sk->accept_queue))
@@ -28,25 +28,6 @@ static struct sock *reqsk_queue_remove(struct sock *sk)
 	return child;
 }
 
-// accepted_by_host returns the sock of a connection that the host's kernel has accepted.
-static struct sock *accepted_by_host(struct sock *sk)
-{
-	struct sock *newsk = sk_alloc(sk->sk_family, GFP_KERNEL);
-
-	if (newsk) {
-		sock_init_data(NULL, newsk);
-		newsk->sk_host = true;
-		newsk->sk_prot = sk->sk_prot;
-		newsk->sk_type = sk->sk_type;
-		newsk->sk_protocol = sk->sk_protocol;
-		inet_sk(newsk)->inet_num = inet_sk(sk)->inet_num;
-		inet_sk(newsk)->inet_sport = inet_sk(sk)->inet_sport;
-		inet_sk(newsk)->inet_saddr = inet_sk(newsk)->inet_rcv_saddr = inet_sk(sk)->inet_saddr;
-		newsk->sk_prot->init(newsk);
-	}
-	return newsk;
-}
-
 // inet_csk_accept returns the next connection, or NULL and *err: -EINVAL (not
 // listening), -EAGAIN (O_NONBLOCK), -ERESTARTSYS.
 struct sock *inet_csk_accept(struct sock *sk, int flags, int *err, bool kern)
@@ -57,7 +38,7 @@ struct sock *inet_csk_accept(struct sock *sk, int flags, int *err, bool kern)
 	if (sk->sk_host) {
 		*err = min(host_made(), 0L);
 		if (!*err)
-			newsk = accepted_by_host(sk);
+			newsk = host_accepts(sk);
 		release_sock(sk);
 		return newsk;
 	}
@@ -77,6 +58,7 @@ int inet_csk_listen_start(struct sock *sk)
 	if (err)
 		return err;
 	sk->sk_ack_backlog = 0;
+	host_addresses(sk, host_tells(sk), true);
 	inet_sk_state_store(sk, TCP_LISTEN);
 	if (!sk->sk_host)
 		inet_hash(sk);
@@ -98,6 +80,37 @@ bool inet_csk_reqsk_queue_add(struct sock *sk, struct sock *child)
 	}
 	spin_unlock_bh(&sk->accept_lock);
 	return listening;
+}
+
+// inet_csk_clone_lock makes the sock of a new connection of a listener. It has the listener's addresses and port until
+// those of the connection are set.
+struct sock *inet_csk_clone_lock(const struct sock *sk, const void *req, const gfp_t priority)
+{
+	struct sock *newsk = sk_alloc(sk->sk_family, priority);
+
+	if (!newsk)
+		return NULL;
+	sock_init_data(NULL, newsk);
+	newsk->sk_prot = sk->sk_prot;
+	newsk->sk_host = sk->sk_host;
+	newsk->sk_type = sk->sk_type;
+	newsk->sk_protocol = sk->sk_protocol;
+	newsk->__sk_common.skc_reuse = sk->__sk_common.skc_reuse;
+	newsk->__sk_common.skc_reuseport = sk->__sk_common.skc_reuseport;
+	inet_sk(newsk)->inet_num = inet_sk(sk)->inet_num;
+	inet_sk(newsk)->inet_sport = inet_sk(sk)->inet_sport;
+	inet_sk(newsk)->inet_saddr = inet_sk(newsk)->inet_rcv_saddr = inet_sk(sk)->inet_saddr;
+	newsk->sk_v6_rcv_saddr = sk->sk_v6_rcv_saddr;
+	newsk->sk_state = sk->sk_state;
+	inet_sk_set_state(newsk, TCP_SYN_RECV);
+	return newsk;
+}
+
+// inet_csk_destroy_sock is called when a closed sock has no file any more.
+void inet_csk_destroy_sock(struct sock *sk)
+{
+	if (sk->sk_prot->destroy)
+		sk->sk_prot->destroy(sk);
 }
 
 void inet_sk_set_state(struct sock *sk, int state)

@@ -16,6 +16,8 @@ static siphash_key_t hash_key;
 
 noinline u32 inet_ehashfn(const void *net, const __be32 laddr, const u16 lport, const __be32 faddr, const __be16 fport)
 {
+	if (!hash_key.key[0])
+		get_random_bytes(&hash_key, sizeof(hash_key));
 	return siphash_3u32(laddr, faddr, (u32)lport << 16 | fport, &hash_key);
 }
 
@@ -111,7 +113,7 @@ void inet_unhash(struct sock *sk)
 		sock_put(sk);
 }
 
-static bool port_in_use(const struct sock *sk, u16 port)
+static __always_inline bool port_in_use(const struct sock *sk, u16 port)
 {
 	struct sock *other;
 
@@ -138,7 +140,7 @@ noinline __noclone void inet_sk_get_local_port_range(const struct sock *sk, int 
 
 // inet_csk_get_port binds to snum, or to any free port if it is 0. It returns 0 or
 // -EADDRINUSE.
-int inet_csk_get_port(struct sock *sk, unsigned short snum)
+noinline __noclone int inet_csk_get_port(struct sock *sk, unsigned short snum)
 {
 	int low, high, i, offset, err = -EADDRINUSE;
 
@@ -174,12 +176,19 @@ void inet_put_port(struct sock *sk)
 	spin_lock_bh(&hash_lock);
 	hlist_del_init(&sk->__sk_common.skc_bind_node);
 	spin_unlock_bh(&hash_lock);
+	inet_sk(sk)->inet_num = 0;
 }
 
 noinline __noclone int __inet_hash_connect(struct sock *sk)
 {
-	int err = inet_sk(sk)->inet_num ? 0 : inet_csk_get_port(sk, 0);
+	int err;
 	bool inserted;
+
+	if (sk->sk_host) {
+		host_addresses(sk, host_tells(sk), true);
+		return 0;
+	}
+	err = inet_sk(sk)->inet_num ? 0 : inet_csk_get_port(sk, 0);
 
 	if (err)
 		return err == -EADDRINUSE ? -EADDRNOTAVAIL : err;
@@ -195,10 +204,3 @@ int inet_hash_connect(struct sock *sk)
 {
 	return __inet_hash_connect(sk);
 }
-
-static int inet_hashinfo_init(void)
-{
-	get_random_bytes(&hash_key, sizeof(hash_key));
-	return 0;
-}
-core_initcall(inet_hashinfo_init);

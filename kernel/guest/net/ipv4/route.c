@@ -3,16 +3,7 @@
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 
-struct dst_entry {
-	struct net_device *dev;
-};
-
 static struct dst_entry loopback_dst;
-
-struct net_device *dst_dev(const struct dst_entry *dst)
-{
-	return dst->dev;
-}
 
 noinline __noclone struct dst_entry *ip_route_output_key_hash_rcu(void *net, __be32 daddr, __be32 *saddr)
 {

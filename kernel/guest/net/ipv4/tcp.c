@@ -6,26 +6,26 @@
 #include <linux/host.h>
 #include <net/sock.h>
 
-#define TCP_MSS 8192 // bytes per segment
-
 unsigned int tcp_current_mss(struct sock *sk)
 {
 	return tcp_sk(sk)->mss_cache;
 }
 
-int tcp_v4_init_sock(struct sock *sk)
+// tcp_init_sock is what sockets over IPv4 and IPv6 have in common.
+noinline __noclone void tcp_init_sock(struct sock *sk)
 {
 	tcp_sk(sk)->mss_cache = TCP_MSS;
 	timer_setup(&sk->sk_timer, tcp_write_timer, 0);
-	return 0;
 }
 
-// tcp_set_state also removes a closed sock from the tables.
+// tcp_set_state also removes a closed sock from the tables. The port stays that of a listener, and of one that was
+// bound to it, until the socket is closed.
 noinline void tcp_set_state(struct sock *sk, int state)
 {
 	if (state == TCP_CLOSE) {
 		inet_unhash(sk);
-		inet_put_port(sk);
+		if (!sk->port_kept)
+			inet_put_port(sk);
 	}
 	inet_sk_state_store(sk, state);
 }
@@ -41,13 +41,38 @@ void tcp_write_queue_purge(struct sock *sk)
 }
 
 // tcp_done ends a connection at once. The caller has a reference.
-void tcp_done(struct sock *sk)
+noinline __noclone void tcp_done(struct sock *sk)
 {
 	tcp_set_state(sk, TCP_CLOSE);
 	sk_stop_timer(sk, &sk->sk_timer);
 	tcp_write_queue_purge(sk);
 	sk->sk_shutdown = SHUTDOWN_MASK;
-	sk->sk_state_change(sk);
+	if (sk->dead)
+		inet_csk_destroy_sock(sk);
+	else
+		sk->sk_state_change(sk);
+}
+
+// tcp_time_wait ends a connection whose both ends are closed. The minute that Linux remembers it for is left out.
+noinline __noclone void tcp_time_wait(struct sock *sk, int state, int timeo)
+{
+	tcp_done(sk);
+}
+
+// tcp_disconnect makes a sock whose connection has failed like new.
+noinline __noclone int tcp_disconnect(struct sock *sk, int flags)
+{
+	if (sk->sk_state != TCP_CLOSE)
+		tcp_set_state(sk, TCP_CLOSE);
+	inet_sk(sk)->inet_dport = 0;
+	if (!sk->port_kept) {
+		inet_sk(sk)->inet_saddr = inet_sk(sk)->inet_rcv_saddr = 0;
+		inet_sk(sk)->inet_sport = 0;
+		memset(&sk->sk_v6_rcv_saddr, 0, sizeof(sk->sk_v6_rcv_saddr));
+	}
+	sk->sk_shutdown = 0;
+	sk->sk_err = 0;
+	return 0;
 }
 
 // tcp_stream_alloc_skb makes a segment with space for headers and size bytes.
@@ -119,13 +144,29 @@ static int append(struct sock *sk, struct sk_buff *skb, struct iov_iter *from)
 	return copied ? (int)copied : -EFAULT;
 }
 
+// host_sent is what a send of a sock of the host returns.
+static __always_inline int host_sent(struct sock *sk)
+{
+	long ret = host_made();
+
+	if (ret > 0) {
+		tcp_sk(sk)->write_seq += ret;
+		tcp_sk(sk)->snd_una = tcp_sk(sk)->snd_nxt = tcp_sk(sk)->write_seq;
+		tcp_sk(sk)->bytes_sent += ret;
+		tcp_sk(sk)->bytes_acked += ret;
+	} else {
+		host_follow(sk, host_tells(sk));
+	}
+	return ret;
+}
+
 noinline __noclone int tcp_sendmsg_locked(struct sock *sk, struct msghdr *msg, size_t size)
 {
 	long timeo = msg->msg_flags & MSG_DONTWAIT ? 0 : MAX_SCHEDULE_TIMEOUT;
 	int copied = 0, err = 0;
 
 	if (sk->sk_host)
-		return host_made();
+		return host_sent(sk);
 	if (!(TCPF(sk->sk_state) & (TCPF(TCP_ESTABLISHED) | TCPF(TCP_CLOSE_WAIT))))
 		err = sk_stream_wait_connect(sk, &timeo);
 	while (!err && msg->msg_iter.count) {
@@ -175,6 +216,8 @@ void tcp_cleanup_rbuf(struct sock *sk, int copied)
 {
 	u32 told = tcp_sk(sk)->rcv_wup + tcp_sk(sk)->rcv_wnd - tcp_sk(sk)->rcv_nxt;
 
+	if (sk->sk_host)
+		return;
 	if (copied > 0 && (tcp_sk(sk)->rcv_nxt != tcp_sk(sk)->rcv_wup || told < 2 * tcp_sk(sk)->mss_cache) &&
 	    __tcp_select_window(sk) >= 2 * tcp_sk(sk)->mss_cache)
 		tcp_send_ack(sk);
@@ -197,6 +240,23 @@ static int take(struct sock *sk, struct msghdr *msg, size_t len)
 	return n;
 }
 
+// host_received is what a receive of a sock of the host returns.
+static __always_inline int host_received(struct sock *sk)
+{
+	long ret = host_made();
+
+	if (ret > 0) {
+		tcp_sk(sk)->rcv_nxt += ret;
+		tcp_sk(sk)->copied_seq = tcp_sk(sk)->rcv_wup = tcp_sk(sk)->rcv_nxt;
+		tcp_sk(sk)->bytes_received += ret;
+	} else {
+		host_follow(sk, host_tells(sk));
+	}
+	if (ret != -ENOTCONN)
+		tcp_cleanup_rbuf(sk, ret);
+	return ret;
+}
+
 #if GUEST_LINUX < 601
 static __always_inline
 #else
@@ -208,7 +268,7 @@ int tcp_recvmsg_locked(struct sock *sk, struct msghdr *msg, size_t len, int flag
 	int copied = 0, n;
 
 	if (sk->sk_host)
-		return host_made();
+		return host_received(sk);
 	if (sk->sk_state == TCP_LISTEN)
 		return -ENOTCONN;
 	while ((size_t)copied < len) {
@@ -251,7 +311,7 @@ int tcp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 
 // tcp_close_state changes to the state after a FIN. It returns true if one must be
 // sent.
-static __noipa int tcp_close_state(struct sock *sk)
+static __always_inline int tcp_close_state(struct sock *sk)
 {
 	switch (sk->sk_state) {
 	case TCP_ESTABLISHED:
@@ -267,7 +327,7 @@ static __noipa int tcp_close_state(struct sock *sk)
 
 void tcp_shutdown(struct sock *sk, int how)
 {
-	if (!sk->sk_host && how & SEND_SHUTDOWN && tcp_close_state(sk))
+	if (how & SEND_SHUTDOWN && tcp_close_state(sk))
 		tcp_send_fin(sk);
 }
 
@@ -289,6 +349,33 @@ noinline __noclone void inet_csk_listen_stop(struct sock *sk)
 
 #define FIN_TIMEOUT (60 * HZ)
 
+// unread reports whether a socket has data that was not read. Of one of the host the host tells.
+static bool unread(struct sock *sk)
+{
+	const struct host_sock *h = host_tells(sk);
+
+	return h ? h->unread : !skb_queue_empty(&sk->sk_receive_queue);
+}
+
+// fin_acked is called when a sock of the host has sent its FIN: it is acknowledged. There is no socket any more that the
+// host could tell of.
+static __always_inline void fin_acked(struct sock *sk)
+{
+	struct host_sock h = { .sport = inet_sk(sk)->inet_sport, .dport = inet_sk(sk)->inet_dport };
+
+	if (sk->sk_family == AF_INET6) {
+		memcpy(h.saddr, &sk->sk_v6_rcv_saddr, sizeof(h.saddr));
+		memcpy(h.daddr, &sk->sk_v6_daddr, sizeof(h.daddr));
+	} else {
+		memcpy(h.saddr, &inet_sk(sk)->inet_saddr, 4);
+		memcpy(h.daddr, &inet_sk(sk)->inet_daddr, 4);
+	}
+	if (sk->sk_state == TCP_FIN_WAIT1 || sk->sk_state == TCP_CLOSING || sk->sk_state == TCP_LAST_ACK)
+		host_arrives(sk, &h, TCPHDR_ACK, true);
+	if (sk->sk_state == TCP_FIN_WAIT2)
+		tcp_time_wait(sk, TCP_FIN_WAIT2, 0);
+}
+
 // tcp_close closes the socket. Written data is still sent. If there is unread data,
 // the connection is reset.
 void tcp_close(struct sock *sk, long timeout)
@@ -298,22 +385,24 @@ void tcp_close(struct sock *sk, long timeout)
 	if (sk->sk_state == TCP_LISTEN) {
 		tcp_set_state(sk, TCP_CLOSE);
 		inet_csk_listen_stop(sk);
-	} else if (sk->sk_host) {
-		sk->sk_state = TCP_CLOSE;
-	} else if (!skb_queue_empty(&sk->sk_receive_queue)) {
+	} else if (sk->sk_state != TCP_CLOSE && unread(sk)) {
 		skb_queue_purge(&sk->sk_receive_queue);
 		tcp_send_active_reset(sk, GFP_KERNEL);
 		tcp_done(sk);
-	} else if (sk->sk_state == TCP_SYN_SENT || sk->sk_state == TCP_CLOSE) {
+	} else if (sk->sk_state == TCP_SYN_SENT) {
 		tcp_done(sk);
 	} else if (tcp_close_state(sk)) {
 		tcp_send_fin(sk);
 	}
+	if (sk->sk_host)
+		fin_acked(sk);
 	release_sock(sk);
 	spin_lock_bh(&sk->sk_lock.slock);
 	sock_orphan(sk);
 	if (sk->sk_state == TCP_FIN_WAIT2)
 		sk_reset_timer(sk, &sk->sk_timer, jiffies + FIN_TIMEOUT);
+	else if (sk->sk_state == TCP_CLOSE)
+		inet_csk_destroy_sock(sk);
 	spin_unlock_bh(&sk->sk_lock.slock);
 	sock_put(sk);
 }
@@ -328,4 +417,8 @@ const struct proto tcp_prot = {
 	.recvmsg = tcp_recvmsg,
 	.get_port = inet_csk_get_port,
 	.shutdown = tcp_shutdown,
+	.conn_request = tcp_v4_conn_request,
+	.syn_recv_sock = tcp_v4_syn_recv_sock,
+	.disconnect = tcp_disconnect,
+	.destroy = tcp_v4_destroy_sock,
 };

@@ -70,7 +70,7 @@ noinline __noclone void tcp_fin(struct sock *sk)
 		break;
 	case TCP_FIN_WAIT2:
 		tcp_send_ack(sk);
-		tcp_done(sk);
+		tcp_time_wait(sk, TCP_TIME_WAIT, 0);
 		return;
 	}
 	sk->sk_state_change(sk);
@@ -132,7 +132,7 @@ static __noipa bool tcp_validate_incoming(struct sock *sk, struct sk_buff *skb, 
 
 // after_ack changes the state if our FIN has been acknowledged. It returns false if
 // the connection has ended.
-static bool after_ack(struct sock *sk)
+static __always_inline bool after_ack(struct sock *sk)
 {
 	if (!tcp_sk(sk)->fin_queued || tcp_sk(sk)->snd_una != tcp_sk(sk)->write_seq)
 		return true;
@@ -141,6 +141,8 @@ static bool after_ack(struct sock *sk)
 		tcp_set_state(sk, TCP_FIN_WAIT2);
 		break;
 	case TCP_CLOSING:
+		tcp_time_wait(sk, TCP_TIME_WAIT, 0);
+		return false;
 	case TCP_LAST_ACK:
 		tcp_done(sk);
 		return false;
@@ -148,8 +150,8 @@ static bool after_ack(struct sock *sk)
 	return true;
 }
 
-// tcp_rcv_established consumes a segment in the states after the handshake.
-void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)
+// receive consumes a segment in the states after the handshake.
+static __always_inline void receive(struct sock *sk, struct sk_buff *skb)
 {
 	if (!tcp_validate_incoming(sk, skb, tcp_hdr(skb), 1))
 		return;
@@ -158,11 +160,24 @@ void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)
 		return;
 	}
 	tcp_data_queue(sk, skb);
-	__tcp_push_pending_frames(sk, tcp_current_mss(sk), 0);
+	if (!sk->sk_host)
+		__tcp_push_pending_frames(sk, tcp_current_mss(sk), 0);
+}
+
+// tcp_rcv_established consumes a segment while both sides may send.
+void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)
+{
+	receive(sk, skb);
+}
+
+// tcp_finish_connect is called when the other side has accepted a connection.
+noinline __noclone void tcp_finish_connect(struct sock *sk, struct sk_buff *skb)
+{
+	tcp_set_state(sk, TCP_ESTABLISHED);
 }
 
 // tcp_rcv_synsent_state_process processes the answer to our SYN.
-static __noipa int tcp_rcv_synsent_state_process(struct sock *sk, struct sk_buff *skb, const struct tcphdr *th)
+static __always_inline int tcp_rcv_synsent_state_process(struct sock *sk, struct sk_buff *skb, const struct tcphdr *th)
 {
 	if (th->ack && TCP_SKB_CB(skb)->ack_seq != tcp_sk(sk)->snd_nxt) {
 		tcp_v4_send_reset(sk, skb);
@@ -172,7 +187,7 @@ static __noipa int tcp_rcv_synsent_state_process(struct sock *sk, struct sk_buff
 	} else if (th->syn && th->ack) {
 		tcp_sk(sk)->rcv_nxt = tcp_sk(sk)->rcv_wup = tcp_sk(sk)->copied_seq = TCP_SKB_CB(skb)->seq + 1;
 		tcp_ack(sk, skb, 0);
-		tcp_set_state(sk, TCP_ESTABLISHED);
+		tcp_finish_connect(sk, skb);
 		tcp_send_ack(sk);
 		sk->sk_state_change(sk);
 	}
@@ -180,12 +195,14 @@ static __noipa int tcp_rcv_synsent_state_process(struct sock *sk, struct sk_buff
 	return 0;
 }
 
-// tcp_check_req processes the third segment of a handshake: the connection is passed
-// to its listener.
-noinline __noclone void tcp_check_req(struct sock *sk)
+// tcp_check_req processes the third segment of a handshake. The connection is passed to its listener; of one of the
+// host there is no sock before, and it returns the new one.
+noinline __noclone struct sock *tcp_check_req(struct sock *sk, struct sk_buff *skb, void *req, bool fastopen, bool *lost_race)
 {
 	struct sock *listener = sk->listener;
 
+	if (sk->sk_host)
+		return sk->sk_prot->syn_recv_sock(sk, skb);
 	tcp_set_state(sk, TCP_ESTABLISHED);
 	sk->listener = NULL;
 	if (!inet_csk_reqsk_queue_add(listener, sk)) {
@@ -194,6 +211,7 @@ noinline __noclone void tcp_check_req(struct sock *sk)
 		sock_put(sk);
 	}
 	sock_put(listener);
+	return sk;
 }
 
 // tcp_rcv_state_process consumes a segment in all other states.
@@ -209,16 +227,22 @@ int tcp_rcv_state_process(struct sock *sk, struct sk_buff *skb)
 		if (th->ack)
 			tcp_v4_send_reset(sk, skb);
 		else if (th->syn && !th->rst && !th->fin)
-			tcp_v4_conn_request(sk, skb);
+			sk->sk_prot->conn_request(sk, skb);
 		consume_skb(skb);
 		return 0;
 	case TCP_SYN_SENT:
 		return tcp_rcv_synsent_state_process(sk, skb, th);
 	case TCP_SYN_RECV:
+		if (sk->sk_host) {
+			tcp_ack(sk, skb, 0);
+			tcp_set_state(sk, TCP_ESTABLISHED);
+			kfree_skb(skb);
+			return 0;
+		}
 		if (th->ack && TCP_SKB_CB(skb)->ack_seq == tcp_sk(sk)->snd_nxt && !th->syn && !th->rst)
-			tcp_check_req(sk);
+			tcp_check_req(sk, skb, NULL, false, NULL);
 		break;
 	}
-	tcp_rcv_established(sk, skb);
+	receive(sk, skb);
 	return 0;
 }

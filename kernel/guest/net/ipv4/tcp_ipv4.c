@@ -57,6 +57,28 @@ void tcp_v4_send_reset(const struct sock *sk, struct sk_buff *skb)
 	ip_send_unicast_reply(reply, ip_hdr(skb)->saddr, ip_hdr(skb)->daddr);
 }
 
+int tcp_v4_init_sock(struct sock *sk)
+{
+	tcp_init_sock(sk);
+	return 0;
+}
+
+// tcp_v4_destroy_sock gives back what a closed sock has.
+noinline __noclone void tcp_v4_destroy_sock(struct sock *sk)
+{
+	sk_stop_timer(sk, &sk->sk_timer);
+	tcp_write_queue_purge(sk);
+	if (inet_sk(sk)->inet_num)
+		inet_put_port(sk);
+}
+
+// begin_stream begins the stream that a connection sends.
+static void begin_stream(struct sock *sk)
+{
+	tcp_sk(sk)->write_seq = secure_tcp_seq(inet_sk(sk)->inet_saddr, inet_sk(sk)->inet_daddr, inet_sk(sk)->inet_sport, inet_sk(sk)->inet_dport);
+	tcp_sk(sk)->snd_una = tcp_sk(sk)->snd_nxt = tcp_sk(sk)->write_seq;
+}
+
 // tcp_v4_connect starts a connection. It returns -EAFNOSUPPORT, -ENETUNREACH, ...
 int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 {
@@ -70,8 +92,14 @@ int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 			return err;
 		inet_sk(sk)->inet_daddr = usin->sin_addr;
 		inet_sk(sk)->inet_dport = usin->sin_port;
+		host_addresses(sk, host_tells(sk), false);
 		if (!inet_sk(sk)->inet_saddr && (ntohl(usin->sin_addr) ^ INADDR_LOOPBACK) >> 24 == 0)
 			inet_sk(sk)->inet_saddr = inet_sk(sk)->inet_rcv_saddr = htonl(INADDR_LOOPBACK);
+		if (!host_tells(sk)) // it will not say either when it is connected
+			return tcp_connect(sk);
+		tcp_set_state(sk, TCP_SYN_SENT);
+		inet_hash_connect(sk);
+		begin_stream(sk);
 		return tcp_connect(sk);
 	}
 	if (addr_len < (int)sizeof(*usin))
@@ -87,8 +115,7 @@ int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 	tcp_set_state(sk, TCP_SYN_SENT);
 	err = inet_hash_connect(sk);
 	if (!err) {
-		tcp_sk(sk)->write_seq = secure_tcp_seq(inet_sk(sk)->inet_saddr, inet_sk(sk)->inet_daddr, inet_sk(sk)->inet_sport, inet_sk(sk)->inet_dport);
-		tcp_sk(sk)->snd_una = tcp_sk(sk)->snd_nxt = tcp_sk(sk)->write_seq;
+		begin_stream(sk);
 		tcp_sk(sk)->snd_wnd = 65535;
 		err = tcp_connect(sk);
 	}
@@ -99,29 +126,46 @@ int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 	return err;
 }
 
-// tcp_v4_syn_recv_sock makes the sock of a new connection, whose SYN is skb.
+// tcp_v4_syn_recv_sock makes the sock of a new connection, of which skb is a segment.
 noinline __noclone struct sock *tcp_v4_syn_recv_sock(struct sock *sk, struct sk_buff *skb)
 {
-	struct sock *child = sk_alloc(AF_INET, GFP_ATOMIC);
+	struct sock *child = tcp_create_openreq_child(sk, NULL, skb);
 
 	if (!child)
 		return NULL;
-	sock_init_data(NULL, child);
-	child->sk_prot = sk->sk_prot;
-	tcp_v4_init_sock(child);
 	inet_sk(child)->inet_saddr = inet_sk(child)->inet_rcv_saddr = ip_hdr(skb)->daddr;
 	inet_sk(child)->inet_daddr = ip_hdr(skb)->saddr;
-	inet_sk(child)->inet_dport = tcp_hdr(skb)->source;
+	begin_stream(child);
+	if (sk->sk_host)
+		return child;
 	inet_inherit_port(sk, child);
-	tcp_sk(child)->rcv_nxt = tcp_sk(child)->rcv_wup = tcp_sk(child)->copied_seq = TCP_SKB_CB(skb)->seq + 1;
-	tcp_sk(child)->snd_wnd = ntohs(tcp_hdr(skb)->window);
-	tcp_sk(child)->write_seq = secure_tcp_seq(inet_sk(child)->inet_saddr, inet_sk(child)->inet_daddr, inet_sk(child)->inet_sport, inet_sk(child)->inet_dport);
-	tcp_sk(child)->snd_una = tcp_sk(child)->snd_nxt = tcp_sk(child)->write_seq;
-	child->sk_state = sk->sk_state;
-	inet_sk_set_state(child, TCP_SYN_RECV);
 	sock_hold(sk);
 	child->listener = sk;
 	return child;
+}
+
+// tcp_create_openreq_child makes the sock of a new connection, whose addresses are still those of its listener.
+noinline __noclone struct sock *tcp_create_openreq_child(const struct sock *sk, void *req, struct sk_buff *skb)
+{
+	struct sock *child = inet_csk_clone_lock(sk, req, GFP_ATOMIC);
+
+	if (!child)
+		return NULL;
+	tcp_sk(child)->mss_cache = TCP_MSS;
+	timer_setup(&child->sk_timer, tcp_write_timer, 0);
+	inet_sk(child)->inet_dport = tcp_hdr(skb)->source;
+	tcp_sk(child)->rcv_nxt = tcp_sk(child)->rcv_wup = tcp_sk(child)->copied_seq = TCP_SKB_CB(skb)->seq + 1;
+	tcp_sk(child)->snd_wnd = ntohs(tcp_hdr(skb)->window);
+	return child;
+}
+
+// tcp_child_process has a new connection process the segment by which it has come about.
+noinline __noclone int tcp_child_process(struct sock *parent, struct sock *child, struct sk_buff *skb)
+{
+	int ret = tcp_rcv_state_process(child, skb);
+
+	parent->sk_data_ready(parent);
+	return ret;
 }
 
 // tcp_v4_conn_request answers a SYN. If the queue is full, the SYN is dropped; the
@@ -130,6 +174,8 @@ noinline int tcp_v4_conn_request(struct sock *sk, struct sk_buff *skb)
 {
 	struct sock *child;
 
+	if (sk->sk_host)
+		return 0;
 	if (sk->sk_ack_backlog > sk->sk_max_ack_backlog)
 		return 0;
 	child = tcp_v4_syn_recv_sock(sk, skb);

@@ -46,7 +46,7 @@ static __noipa int __tcp_transmit_skb(struct sock *sk, struct sk_buff *skb, int 
 	return ip_queue_xmit(sk, skb, NULL);
 }
 
-noinline __noclone int tcp_transmit_skb(struct sock *sk, struct sk_buff *skb, int clone_it, gfp_t gfp_mask)
+static __always_inline int tcp_transmit_skb(struct sock *sk, struct sk_buff *skb, int clone_it, gfp_t gfp_mask)
 {
 	return __tcp_transmit_skb(sk, skb, clone_it, gfp_mask, tcp_sk(sk)->rcv_nxt);
 }
@@ -101,7 +101,7 @@ noinline void __tcp_push_pending_frames(struct sock *sk, unsigned int cur_mss, i
 }
 
 // queue_control adds a SYN or FIN, which takes one sequence number, to the stream.
-static struct sk_buff *queue_control(struct sock *sk, u8 flags)
+static __always_inline struct sk_buff *queue_control(struct sock *sk, u8 flags)
 {
 	struct sk_buff *skb = tcp_stream_alloc_skb(sk, 0, GFP_ATOMIC, true);
 
@@ -120,8 +120,10 @@ int tcp_connect(struct sock *sk)
 {
 	struct sk_buff *skb;
 
-	if (sk->sk_host)
+	if (sk->sk_host) {
+		tcp_sk(sk)->snd_nxt = ++tcp_sk(sk)->write_seq;
 		return 0;
+	}
 	skb = queue_control(sk, TCPHDR_SYN);
 	if (!skb)
 		return -ENOBUFS;
@@ -140,8 +142,13 @@ void tcp_send_synack(struct sock *sk)
 	tcp_transmit_skb(sk, skb, 1, GFP_ATOMIC);
 }
 
-void tcp_send_fin(struct sock *sk)
+// tcp_send_fin ends the stream. For a sock of the host, the host's kernel sends the FIN.
+noinline __noclone void tcp_send_fin(struct sock *sk)
 {
+	if (sk->sk_host && !tcp_sk(sk)->fin_queued) {
+		tcp_sk(sk)->snd_nxt = ++tcp_sk(sk)->write_seq;
+		tcp_sk(sk)->fin_queued = true;
+	}
 	if (tcp_sk(sk)->fin_queued || !queue_control(sk, TCPHDR_FIN | TCPHDR_ACK))
 		return;
 	tcp_sk(sk)->fin_queued = true;
@@ -161,13 +168,14 @@ static void send_bare(struct sock *sk, u8 flags, gfp_t gfp)
 
 noinline void tcp_send_ack(struct sock *sk)
 {
-	if (sk->sk_state != TCP_CLOSE)
+	if (sk->sk_state != TCP_CLOSE && !sk->sk_host)
 		send_bare(sk, TCPHDR_ACK, GFP_ATOMIC);
 }
 
 noinline void tcp_send_active_reset(struct sock *sk, gfp_t priority)
 {
-	send_bare(sk, TCPHDR_RST | TCPHDR_ACK, priority);
+	if (!sk->sk_host)
+		send_bare(sk, TCPHDR_RST | TCPHDR_ACK, priority);
 }
 
 noinline __noclone int __tcp_retransmit_skb(struct sock *sk, struct sk_buff *skb, int segs)
