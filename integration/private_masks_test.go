@@ -28,6 +28,7 @@ var privateMasks = []struct{ like, why string }{
 	{`_m\)-|(busybox|go)_(m|\.|\$1)-\[0-9\]|=1\[0-9\],(ret)?=SAVED`, "the columns before an event's values, which trace_entry compares; the descriptor in which a shell saves another"},
 	{`tracefs\|debugfs`, "what a list of mounts says of a file system beside its type and its options: the source, ids, options of the host"},
 	{`^s,.*/\.\*/,.*DIR/,|^s,\$KPROBEFS_MNT/,`, "the directory in which a script is played"},
+	{`=\$p /=P`, "the port that the system has chosen, in both byte orders; a long name"},
 	{`block_rq_complete`, "the columns before an event of a disk, which trace_entry compares, and the task behind it: a kworker's, or the one that the interrupt has met"},
 	{`\(execveat\|returns`, "the columns before an event's values, which trace_entry compares"},
 	{`^s/\^\(pkey_alloc`, "what the host answers to a call that depends on its processor, its configuration and the caller's rights; that the call is seen is compared"},
