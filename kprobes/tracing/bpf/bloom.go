@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// bloom is a map of type BPF_MAP_TYPE_BLOOM_FILTER: a set that may say of a value that it has it when it has not.
+// bloom is a map of type BPF_MAP_TYPE_BLOOM_FILTER: a set that may report a value that was never pushed.
 type bloom struct {
 	seed      maphash.Seed
 	functions uint64
@@ -16,7 +16,7 @@ type bloom struct {
 // defaultFunctions is how many hash functions a filter has if map_extra does not say.
 const defaultFunctions = 5
 
-// newBloom returns an empty filter for so many values.
+// newBloom returns an empty filter for a number of values.
 func newBloom(entries int, functions uint64) *bloom {
 	if functions == 0 {
 		functions = defaultFunctions
@@ -24,8 +24,8 @@ func newBloom(entries int, functions uint64) *bloom {
 	return &bloom{seed: maphash.MakeSeed(), functions: functions, bits: make([]uint64, bloomBits(entries, functions)/64)}
 }
 
-// bloomBits is how many bits a filter has for so many values: 7/5 of what the functions set, which is about the best,
-// rounded up to a power of two.
+// bloomBits returns the number of bits of a filter for a number of values: 7/5 of the bits that the functions set, which
+// is near the best ratio, rounded up to a power of two.
 func bloomBits(entries int, functions uint64) int64 {
 	if functions == 0 {
 		functions = defaultFunctions

@@ -334,7 +334,7 @@ func (m *Map) MayMap(size, offset uint64, writable bool) error {
 	return nil
 }
 
-// pageAlign returns how many bytes the pages have that n bytes take; n is at most 1<<62.
+// pageAlign rounds n up to a multiple of the page size; n is at most 1<<62.
 func pageAlign(n uint64) uint64 { return (min(n, 1<<62) + pageSize - 1) &^ (pageSize - 1) }
 
 // Poll reports whether a ring buffer has a record that was not read, or room for one that user space writes, and returns a
@@ -360,7 +360,7 @@ func (s *System) TaskExited(tid int32) {
 	}
 }
 
-// taskKey is under what a map has the storage of a task.
+// taskKey returns the key of a task's value in the storage of tasks.
 func taskKey(tid int32) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(uint32(tid))) }
 
 // pointer returns what programs see as the map itself.

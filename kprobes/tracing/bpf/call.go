@@ -295,8 +295,8 @@ func element(c Caller, a *attr, fd int) (m *Map, key []byte, err error) {
 	return m, key, err
 }
 
-// keyOf returns under what the map has the element that user space means with a key. In the storage of tasks that is a
-// descriptor of a task.
+// keyOf returns the map's own key for a key of user space. For the storage of tasks user space passes a descriptor of
+// a task.
 func (m *Map) keyOf(c Caller, key []byte) ([]byte, error) {
 	if m.kind != mapTaskStorage {
 		return key, nil
@@ -362,7 +362,7 @@ func (s *System) mapLookup(c Caller, a *attr) (Result, error) {
 	return Result{}, nil
 }
 
-// peekBloom looks the value in a bloom filter up that user space has at an address.
+// peekBloom reads a value of user space and looks it up in a bloom filter.
 func (s *System) peekBloom(c Caller, m *Map, at uint64) error {
 	value, err := read(c, at, m.value)
 	if err != nil {

@@ -12,9 +12,9 @@ const (
 	maxDynptr  = 1<<24 - 1
 )
 
-// A dynptr is 16 bytes: where its memory is, and how much that is. Programs get one from bpf_user_ringbuf_drain.
+// A dynptr has 16 bytes: the address and the size of its memory. Programs get one from bpf_user_ringbuf_drain.
 
-// dynptr returns where n bytes at an offset of a dynptr's memory are. It fails with E2BIG if it has not so many.
+// dynptr returns the address of n bytes at an offset of a dynptr's memory. It fails with E2BIG if the memory ends before.
 func (r *run) dynptr(at, off, n uint64) (addr uint64, err error) {
 	b := r.fetch(at, dynptrSize)
 	if b == nil {
@@ -52,7 +52,7 @@ func (r *run) dynptrWrite(a *[numArgs]uint64) uint64 {
 	return r.move(to, a[2], a[3])
 }
 
-// move copies n bytes of the program's memory.
+// move copies n bytes within the program's memory.
 func (r *run) move(to, from, n uint64) uint64 {
 	dst, src := r.fetch(to, int(uint32(n))), r.fetch(from, int(uint32(n)))
 	if dst != nil && src != nil {

@@ -80,7 +80,8 @@ func (m *Map) kptrAt(off int64) *kptr {
 	return nil
 }
 
-// kptrRange is what check_map_access says of pointers in a value: bytes from lo up to hi that may be one are it, or are refused.
+// kptrRange is the part of check_map_access about pointers in a value: an access to the bytes from lo up to hi has to be to
+// one pointer and no other byte, or to none.
 func (v *verifier) kptrRange(p value, lo, hi int64, helper bool) error {
 	for _, k := range p.m.kptrs {
 		at := int64(k.off)

@@ -82,7 +82,7 @@ var keyChecks = map[MapType]func(m *Map, key, value *btfType) error{
 
 func noTypes(*Map, *btfType, *btfType) error { return errNotSupported }
 
-// wordKey is for keys that are integers of 32 bits.
+// wordKey accepts keys that are integers of 32 bits.
 func wordKey(_ *Map, key, _ *btfType) error {
 	if key == nil || !key.isWord() {
 		return syscall.EINVAL

@@ -155,7 +155,7 @@ func (g *ringbuf) poll() (in, out bool, changed <-chan struct{}) {
 	return full != 0, false, g.changed
 }
 
-// peek is __bpf_user_ringbuf_peek: where in the data the next record of user space is, and its length. It fails with ENODATA
+// peek is __bpf_user_ringbuf_peek. It returns the offset in the data and the length of user space's next record. It fails with ENODATA
 // if there is none, with EAGAIN after it has skipped one that was discarded, with EINVAL if the positions or the length make
 // no sense, and with E2BIG. User space can change all that it reads at any time.
 func (g *ringbuf) peek() (at, n int, err error) {

@@ -29,7 +29,7 @@ const (
 	badLocation = -4
 )
 
-// find returns where in a structure or section the field is, or why it has none: btf_find_field.
+// find returns the field's offset in a structure or section, or the reason why it has none: btf_find_field.
 func (f *special) find(c *btfCheck, t *btfType) int {
 	if t.kind != btfStruct && t.kind != btfDatasec {
 		return notAStruct
@@ -96,7 +96,7 @@ func (c *btfCheck) nameOf(t *btfType) string {
 // field is such a field of a map's values.
 type field struct {
 	*special
-	off int // or why there is none
+	off int // offset in the value, or why there is none: noField and the others
 }
 
 // has reports whether the values have the field.
@@ -128,7 +128,7 @@ func (m *Map) checkSpecial(value *btfType) error {
 	return nil
 }
 
-// copyValue writes a value but for what the kernel keeps in it for itself.
+// copyValue writes a value, except the fields that the kernel keeps for itself.
 func (m *Map) copyValue(to, from []byte) {
 	if !m.lock.has() && !m.timer.has() && len(m.kptrs) == 0 {
 		copy(to, from)
@@ -225,7 +225,7 @@ func (v *verifier) timerArgument(p value, r uint8, m **Map) error {
 	return v.specialArgument(p, r, &timer)
 }
 
-// async follows a function that a timer calls, once for each map.
+// async verifies a function that a timer calls, once for each map.
 func (v *verifier) async(at int, m *Map) {
 	for _, known := range v.asyncs {
 		if known.at == at && known.m == m {
