@@ -224,12 +224,11 @@ func (c *bpfCaller) TaskOf(fd int) (int32, error) {
 		return 0, syscall.EBADF
 	}
 	text, _ := proc.Read(c.pid, "fdinfo/"+strconv.Itoa(fd))
-	_, rest, is := strings.Cut("\n"+text, "\nPid:")
-	value, _, _ := strings.Cut(rest, "\n")
+	value, is := proc.Field(text, "Pid")
 	if !is {
 		return 0, fmt.Errorf("descriptor %d is not of a task: %w", fd, syscall.EBADF)
 	}
-	tid, err := strconv.ParseInt(strings.TrimSpace(value), 10, 32)
+	tid, err := strconv.ParseInt(value, 10, 32)
 	if err != nil || tid <= 0 || !exists(proc.Path(int(tid), "")) {
 		return 0, fmt.Errorf("the task of descriptor %d has ended: %w", fd, syscall.ENOENT)
 	}

@@ -74,7 +74,12 @@ func Status(tid int, field string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	_, rest, ok := strings.Cut("\n"+text, "\n"+field+":")
+	return Field(text, field)
+}
+
+// Field returns a field of a file whose lines are "name: value", such as status and the files of fdinfo.
+func Field(text, name string) (string, bool) {
+	_, rest, ok := strings.Cut("\n"+text, "\n"+name+":")
 	value, _, _ := strings.Cut(rest, "\n")
 	return strings.TrimSpace(value), ok
 }
