@@ -126,6 +126,9 @@ const (
 	SockSize     = 64
 )
 
+// SizeofStat is the size of x86-64's struct stat, bytes.
+const SizeofStat = 144
+
 // CallTIDAny is a CallTID that lets the guest choose the pid.
 const CallTIDAny = 0xffffffff
 

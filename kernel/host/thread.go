@@ -479,7 +479,7 @@ func (t *Task) prepare(r *request, call Call) error {
 	}
 	room := size
 	if call.Nr == abi.SysNewfstatat {
-		room = sizeofStat
+		room = abi.SizeofStat
 	}
 	if err := t.growBuf(room); err != nil {
 		return err
@@ -526,9 +526,6 @@ func (t *Task) args(call Call, size int) [6]uint64 {
 	}
 	return [6]uint64{uint64(call.FD)}
 }
-
-// sizeofStat is the size of the struct stat that newfstatat(2) writes, in bytes.
-const sizeofStat = 144
 
 func (t *Task) setPath(path string) error {
 	if len(path) >= pathMax {

@@ -55,8 +55,8 @@ var oldRows = []Row{
 	{Host: unix.SYS_VFORK, Guest: abi.SysVfork, By: Supervisor},
 	{Host: unix.SYS_RMDIR, Guest: abi.SysRmdir, By: Either, Args: [6]Argument{link}},
 
-	{Host: unix.SYS_STAT, Guest: abi.SysNewstat, Args: [6]Argument{name, outRecord(sizeofStat)}},
-	{Host: unix.SYS_LSTAT, Guest: abi.SysNewlstat, Args: [6]Argument{link, outRecord(sizeofStat)}},
+	{Host: unix.SYS_STAT, Guest: abi.SysNewstat, Args: [6]Argument{name, outRecord(abi.SizeofStat)}},
+	{Host: unix.SYS_LSTAT, Guest: abi.SysNewlstat, Args: [6]Argument{link, outRecord(abi.SizeofStat)}},
 	{Host: unix.SYS_ACCESS, Guest: abi.SysAccess, Args: [6]Argument{name, value}},
 	{Host: unix.SYS_READLINK, Guest: abi.SysReadlink, Args: [6]Argument{link, out(2), value}},
 	{Host: unix.SYS_DUP2, Guest: abi.SysDup2, Args: [6]Argument{fd, fd}},

@@ -141,7 +141,6 @@ func always([6]uint64) bool { return true }
 
 // Sizes in bytes of x86-64's structures.
 const (
-	sizeofStat     = 144
 	sizeofStatx    = 256
 	SizeofTimespec = 16
 	SizeofPair     = 8 // two descriptors
@@ -200,8 +199,8 @@ var table = slices.Concat([]Row{
 	{Host: unix.SYS_PREADV2, Guest: abi.SysPreadv2, Args: [6]Argument{fd, outVector(2), value, value, value, value}},
 	{Host: unix.SYS_PWRITEV2, Guest: abi.SysPwritev2, Args: [6]Argument{fd, inVector(2), value, value, value, value}},
 
-	{Host: unix.SYS_FSTAT, Guest: abi.SysNewfstat, Args: [6]Argument{fd, outRecord(sizeofStat)}},
-	{Host: sysFstatat, Guest: abi.SysNewfstatat, Args: [6]Argument{dirFD, name, outRecord(sizeofStat), atFlags}},
+	{Host: unix.SYS_FSTAT, Guest: abi.SysNewfstat, Args: [6]Argument{fd, outRecord(abi.SizeofStat)}},
+	{Host: sysFstatat, Guest: abi.SysNewfstatat, Args: [6]Argument{dirFD, name, outRecord(abi.SizeofStat), atFlags}},
 	{Host: unix.SYS_STATX, Guest: abi.SysStatx, Args: [6]Argument{dirFD, name, atFlags, value, outRecord(sizeofStatx)}},
 	{Host: unix.SYS_FACCESSAT, Guest: abi.SysFaccessat, Args: [6]Argument{dirFD, name, value}},
 	{Host: unix.SYS_FACCESSAT2, Guest: abi.SysFaccessat2, Args: [6]Argument{dirFD, name, value, atFlags}},
