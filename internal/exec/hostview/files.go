@@ -59,7 +59,8 @@ func (f *Files) Of(tid, pid, fd int) (file host.File, ours bool) {
 		return host.File{}, false
 	}
 	k := f.known[pid][fd]
-	if k == nil || k.link != string(b[:n]) {
+	switch {
+	case k == nil || k.link != string(b[:n]):
 		k = f.look(tid, pid, fd, path, string(b[:n]))
 		if k == nil {
 			return host.File{}, false
@@ -68,10 +69,9 @@ func (f *Files) Of(tid, pid, fd int) (file host.File, ours bool) {
 			f.known[pid] = map[int]*knownFile{}
 		}
 		f.known[pid][fd] = k
-		return k.told(), k.ours
-	} else if !k.ours && k.file.Mode&unix.S_IFMT == unix.S_IFREG {
+	case !k.ours && k.file.Mode&unix.S_IFMT == unix.S_IFREG:
 		k.file.Pos, k.file.Flags, _ = Fdinfo(tid, fd)
-	} else if k.connecting {
+	case k.connecting:
 		k.file.Rdev, k.file.Sock = socketOf(pid, fd)
 	}
 	return k.told(), k.ours
