@@ -153,6 +153,12 @@ func (w *EventSwitches) SystemEnableText(name string) (string, error) {
 
 // EnableSystem handles a write to a subsystem's file enable.
 func (w *EventSwitches) EnableSystem(name string, data []byte) error {
+	return w.switchTo(data, func(on bool) error { return w.setEvents("", name, "", on) })
+}
+
+// switchTo handles a write of 0 or 1 to a file enable: it calls set with the tracer's lock, after the buffer has its
+// full size if something is switched on.
+func (w *EventSwitches) switchTo(data []byte, set func(on bool) error) error {
 	on, err := enableValue(data)
 	if err != nil {
 		return err
@@ -162,7 +168,7 @@ func (w *EventSwitches) EnableSystem(name string, data []byte) error {
 	if err := w.sizes.expandFor(on); err != nil {
 		return err
 	}
-	return w.setEvents("", name, "", on)
+	return set(on)
 }
 
 // EnableAllText returns the text of events/enable. Linux counts its static events
@@ -182,18 +188,7 @@ func (w *EventSwitches) EnableAllText() string {
 }
 
 // EnableAll handles a write to events/enable.
-func (w *EventSwitches) EnableAll(data []byte) error {
-	on, err := enableValue(data)
-	if err != nil {
-		return err
-	}
-	w.tracer.mu.Lock()
-	defer w.tracer.mu.Unlock()
-	if err := w.sizes.expandFor(on); err != nil {
-		return err
-	}
-	return w.setAll(on)
-}
+func (w *EventSwitches) EnableAll(data []byte) error { return w.switchTo(data, w.setAll) }
 
 func (w *EventSwitches) setAll(on bool) error {
 	w.staticOn = on

@@ -272,19 +272,12 @@ func enableText(on []bool) string {
 // Enable handles a write to the event's file enable: 0 or 1. It fails with EINVAL for
 // anything else, and with ENODEV if the event is gone.
 func (f *EventFile) Enable(data []byte) error {
-	on, err := enableValue(data)
-	if err != nil {
-		return err
-	}
-	f.tracer.mu.Lock()
-	defer f.tracer.mu.Unlock()
-	if err := f.array.expandFor(on); err != nil {
-		return err
-	}
-	if f.gone.Load() {
-		return f.goneError()
-	}
-	return f.set(on)
+	return f.array.switchTo(data, func(on bool) error {
+		if f.gone.Load() {
+			return f.goneError()
+		}
+		return f.set(on)
+	})
 }
 
 func enableValue(data []byte) (bool, error) {
