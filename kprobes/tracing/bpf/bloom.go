@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"hash/maphash"
 	"math"
 	"math/bits"
@@ -18,19 +19,13 @@ const defaultFunctions = 5
 
 // newBloom returns an empty filter for a number of values.
 func newBloom(entries int, functions uint64) *bloom {
-	if functions == 0 {
-		functions = defaultFunctions
-	}
-	return &bloom{seed: maphash.MakeSeed(), functions: functions, bits: make([]uint64, bloomBits(entries, functions)/64)}
+	return &bloom{seed: maphash.MakeSeed(), functions: cmp.Or(functions, defaultFunctions), bits: make([]uint64, bloomBits(entries, functions)/64)}
 }
 
 // bloomBits returns the number of bits of a filter for a number of values: 7/5 of the bits that the functions set, which
 // is near the best ratio, rounded up to a power of two.
 func bloomBits(entries int, functions uint64) int64 {
-	if functions == 0 {
-		functions = defaultFunctions
-	}
-	n := uint64(entries) * functions / 5 * 7
+	n := uint64(entries) * cmp.Or(functions, defaultFunctions) / 5 * 7
 	switch {
 	case n <= 64:
 		return 64

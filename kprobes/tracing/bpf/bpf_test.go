@@ -657,14 +657,7 @@ func TestKernelTypes(t *testing.T) {
 		{Name: "comm", Type: comm, Offset: 128},
 		{Name: "flag", Type: number, Offset: 256, BitfieldSize: 1},
 	}
-	b, err := btf.NewBuilder([]btf.Type{task}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := b.Marshal(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := marshal(t, task)
 	s := New(Config{CPUs: 1, Now: func() int64 { return 1 }, Types: raw, Kernel: &guest{}})
 	c := &fakeCaller{}
 	r, _, err := c.call(s, cmdBTFByID, map[int]any{0: uint32(1)})

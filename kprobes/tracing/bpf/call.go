@@ -239,8 +239,9 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 	var btf *BTF
 	if m.btfValue != 0 || m.btfKey != 0 {
 		var ok bool
-		if btf, ok = c.Object(a.fd(48)).(*BTF); !ok {
-			return Result{}, badObject(c.Object(a.fd(48)))
+		object := c.Object(a.fd(48))
+		if btf, ok = object.(*BTF); !ok {
+			return Result{}, badObject(object)
 		}
 		if btf.kernel {
 			return Result{}, syscall.EACCES

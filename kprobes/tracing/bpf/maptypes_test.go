@@ -391,13 +391,10 @@ func TestSyscallProgram(t *testing.T) {
 	}
 }
 
-// newSystemWithTypes returns a System whose kernel has a type task_struct.
-func newSystemWithTypes(t testing.TB) *System {
+// marshal returns types as the kernel has them in its BTF.
+func marshal(t testing.TB, types ...btf.Type) []byte {
 	t.Helper()
-	number := &btf.Int{Name: "long", Size: 8, Encoding: btf.Signed}
-	task := &btf.Struct{Name: "task_struct", Size: 16}
-	task.Members = []btf.Member{{Name: "state", Type: number}, {Name: "parent", Type: &btf.Pointer{Target: task}, Offset: 64}}
-	b, err := btf.NewBuilder([]btf.Type{task}, nil)
+	b, err := btf.NewBuilder(types, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,8 +402,17 @@ func newSystemWithTypes(t testing.TB) *System {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return raw
+}
+
+// newSystemWithTypes returns a System whose kernel has a type task_struct.
+func newSystemWithTypes(t testing.TB) *System {
+	t.Helper()
+	number := &btf.Int{Name: "long", Size: 8, Encoding: btf.Signed}
+	task := &btf.Struct{Name: "task_struct", Size: 16}
+	task.Members = []btf.Member{{Name: "state", Type: number}, {Name: "parent", Type: &btf.Pointer{Target: task}, Offset: 64}}
 	c := newSystem().conf
-	c.Types = raw
+	c.Types = marshal(t, task)
 	return New(c)
 }
 

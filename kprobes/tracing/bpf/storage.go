@@ -10,7 +10,7 @@ import (
 // storageCreate is BPF_LOCAL_STORAGE_GET_F_CREATE.
 const storageCreate = 1
 
-// storageKey returns under what a map has the storage of the task at an address. The idle tasks of all CPUs have the id 0:
+// storageKey returns the key of the value of the task at an address. The idle tasks of all CPUs have the id 0:
 // they are known by their addresses.
 func (r *run) storageKey(task uint64) []byte {
 	var b [8]byte
