@@ -15,7 +15,7 @@ func (v *verifier) call(s *state, i insn, at int) error {
 		return v.refuse(syscall.EINVAL, "function calls are not allowed while holding a lock")
 	}
 	if i.src == pseudoCall {
-		return v.enter(s, at, at+1+int(i.imm), false, nil)
+		return v.enter(s, at, at+1+int(i.imm), nil)
 	}
 	h := helpers[i.imm]
 	switch {
@@ -31,83 +31,7 @@ func (v *verifier) call(s *state, i insn, at int) error {
 	if i.imm == helperGetFuncIP && v.prog.kind == ProgTracing && v.prog.attachType == traceRawTP {
 		return v.refuse(errNotSupported, "func %s#%d supported only for fentry/fexit/fmod_ret programs", h.name, i.imm)
 	}
-	regs := s.regs()
-	var m *Map
-	var record value
-	callback := -1
-	var shown value // what the callback gets as its context
-	for n, want := range h.args {
-		if want == argNone {
-			break
-		}
-		r := uint8(n + 1)
-		if err := v.argument(s, h, r, want, &m); err != nil {
-			return err
-		}
-		switch want {
-		case argSpinLock:
-			if err := v.lockArgument(s, r, i.imm == helperSpinLock); err != nil {
-				return err
-			}
-		case argRecord:
-			record = regs[r]
-		case argFunc:
-			callback = int(regs[r].off)
-		case argStackOrNull:
-			shown = regs[r]
-		default:
-		}
-	}
-	if err := v.mapAllows(i, h, m); err != nil {
-		return err
-	}
-	size, third := regs[2], regs[3] // of a record, of memory
-	if record.ref != 0 {
-		s.release(record.ref)
-	}
-	key := regs[1]
-	for r := range 6 {
-		regs[r] = value{}
-	}
-	switch h.ret {
-	case retInteger:
-		regs[r0] = unknown()
-		if i.imm == 8 || i.imm == 42 {
-			regs[r0] = upTo(1<<32 - 1)
-		}
-	case retVoid:
-	case retMapValueOrNull:
-		regs[r0] = value{typ: regMapValueOrNull, m: m, id: v.newID()}
-		if m.inner != nil {
-			regs[r0].m, regs[r0].inner = m.meta, true
-		}
-	case retRecordOrNull:
-		id := v.newID()
-		regs[r0] = value{typ: regRecordOrNull, size: int32(size.umax), id: id, ref: id}
-		s.refs = append(s.refs, reference{id: id, insn: at})
-	case retMemOrNull:
-		regs[r0] = value{typ: regMemOrNull, size: int32(third.bits), id: v.newID()}
-	case retTask:
-		regs[r0] = value{typ: regStruct}
-		if task := v.prog.sys.types.structure("task_struct"); task != nil {
-			regs[r0].to = task
-		}
-	}
-	switch {
-	case callback < 0:
-		return nil
-	case i.imm == helperSetCallback:
-		v.async(callback, m)
-		return nil
-	}
-	args := []value{unknown(), shown}
-	switch i.imm {
-	case helperRingDrain:
-		args[0] = value{typ: regDynptr}
-	case helperForEachElem:
-		args = []value{key, {typ: regKey, m: m}, {typ: regMapValue, m: m}, shown}
-	}
-	return v.enter(s, at, callback, true, args)
+	return v.callHelper(s, i, h, at)
 }
 
 // allowed reports whether a program of this type may call a helper.
@@ -154,52 +78,19 @@ func (v *verifier) allowedTracing(nr int32) bool {
 	return true
 }
 
-// enter begins a function of the program; args are its arguments, or nil for those of the call.
-func (v *verifier) enter(s *state, site, to int, callback bool, args []value) error {
-	if len(s.frames) == maxFrames {
-		return v.refuse(syscall.E2BIG, "the call stack of %d frames is too deep", maxFrames)
-	}
-	f := &function{site: site, callback: callback}
-	from := s.regs()
-	if args == nil {
-		copy(f.regs[1:6], from[1:6])
-	}
-	copy(f.regs[1:], args)
-	f.regs[r10] = value{typ: regStack, frame: uint8(len(s.frames))}
-	s.frames = append(s.frames, f)
-	s.pc = to
-	return nil
-}
-
-// release gives a record back: nothing refers to it any more.
-func (s *state) release(ref uint32) {
-	s.drop(ref)
-	for _, f := range s.frames {
-		for r := range f.regs {
-			if f.regs[r].ref == ref {
-				f.regs[r] = unknown()
-			}
-		}
-		for k := range f.stack {
-			if f.stack[k].spilled.ref == ref {
-				f.stack[k].spilled = unknown()
-			}
-		}
-	}
-}
-
 // memTypes are the types of registers that point to memory that a helper may read, in the words of
 // the log.
 const memTypes = "fp, pkt, pkt_meta, map_key, map_value, mem, alloc_mem, buf"
 
 // argument is check_func_arg.
-func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map) error {
+func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) error {
 	regs := s.regs()
+	m := &c.m
 	if err := v.readable(s, r); err != nil {
 		return err
 	}
 	p := regs[r]
-	null := p.typ == regScalar && p.isConst() && p.bits == 0
+	null := p.isNull()
 	wrong := func(expected string) error {
 		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], expected)
 	}
@@ -245,10 +136,11 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 			return wrong("fp, pkt, pkt_meta, map_key, map_value")
 		}
 		if want != argKey {
-			written := want == argUninitValue && (*m).kind != mapBloomFilter // a bloom filter is asked for the value
-			return v.memory(s, r, (*m).value, written, want)
+			c.uninit = want == argUninitValue && (*m).kind != mapBloomFilter // a bloom filter is asked for the value
+			return v.memory(s, c, r, (*m).value, want)
 		}
-		return v.memory(s, r, (*m).key, false, want)
+		c.uninit = false
+		return v.memory(s, c, r, (*m).key, want)
 	case argConstString:
 		if p.typ != regMapValue {
 			return wrong("map_value")
@@ -267,13 +159,15 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 		if !p.isMemory() {
 			return wrong("fp, pkt, pkt_meta, map_key, map_value")
 		}
-		return v.memory(s, r, 8, true, want)
+		c.uninit = true
+		return v.memory(s, c, r, 8, want)
 	case argSize, argSizeOrZero:
-		return v.sized(s, h, r, want)
+		return v.sized(s, c, r, want)
 	case argConstantSize, argConstSizeOrZero:
 		if p.typ != regScalar || !p.isConst() {
 			return v.refuse(syscall.EACCES, "R%d is not a known constant'", r)
 		}
+		return v.precisely(s, int(r))
 	default:
 	}
 	return nil
@@ -312,78 +206,6 @@ func (v *verifier) dynptrArgument(p value, r uint8) error {
 // isMemory reports whether a register points to memory whose size is known.
 func (v *value) isMemory() bool {
 	return v.typ == regStack || v.typ == regMapValue || v.typ == regRecord || v.typ == regKey || v.typ == regMem
-}
-
-// sized is check_mem_size_reg: the register before it points to so many bytes.
-func (v *verifier) sized(s *state, h *helper, r uint8, want argType) error {
-	n := s.regs()[r]
-	if n.typ != regScalar {
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=scalar", r, regNames[n.typ])
-	}
-	if n.smin < 0 {
-		return v.refuse(syscall.EACCES, "R%d min value is negative, either use unsigned or 'var &= const'", r)
-	}
-	p := s.regs()[r-1]
-	null := p.typ == regScalar && p.isConst() && p.bits == 0
-	if n.umin == 0 && want == argSize {
-		return v.refuse(syscall.EACCES, "invalid zero-sized read")
-	}
-	if n.umax >= 1<<29 {
-		return v.refuse(syscall.EACCES, "R%d unbounded memory access, use 'var &= const' or 'if (var < const)'", r)
-	}
-	if null {
-		if n.umax > 0 && h.args[r-2] != argMemOrNull {
-			return v.refuse(syscall.EACCES, "R%d type=scalar expected=%s", r-1, memTypes)
-		}
-		return nil
-	}
-	return v.memory(s, r-1, int(n.umax), h.args[r-2] == argUninitMem, want)
-}
-
-// memory is check_helper_mem_access: size bytes that a helper reads, or writes.
-func (v *verifier) memory(s *state, r uint8, size int, written bool, want argType) error {
-	p := s.regs()[r]
-	if !p.isMemory() {
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], memTypes)
-	}
-	if size == 0 && want != argSizeOrZero {
-		return v.refuse(syscall.EACCES, "invalid zero-sized read")
-	}
-	switch {
-	case p.typ == regMapValue && p.m.hasValues():
-		return v.mapRange(p, r, 0, size, written, true)
-	case p.typ != regStack:
-		_, err := v.access(s, r, 0, size, nil)
-		return err
-	}
-	if size == 0 {
-		return nil
-	}
-	lo, hi := int64(p.off)+p.smin, int64(p.off)+p.smax
-	if p.smin <= -1<<29 || p.smax >= 1<<29 {
-		return v.refuse(syscall.EACCES, "invalid unbounded variable-offset indirect access to stack R%d", r)
-	}
-	f := s.frames[p.frame]
-	switch {
-	case lo < -stackSize || lo > -1:
-		return v.refuse(syscall.EACCES, "invalid indirect access to stack R%d off=%d size=%d", r, lo, size)
-	case hi+int64(size) > 0:
-		return v.refuse(syscall.EINVAL, "invalid indirect access to stack R%d off=%d size=%d", r, lo, size)
-	}
-	if !written {
-		return nil // what was not written may be read, too
-	}
-	f.grow(lo)
-	for off := int(lo); off < int(hi)+size; off++ {
-		n, b := at(off)
-		sl := &f.stack[n]
-		if p.isConst() {
-			sl.written |= 1 << b
-		}
-		sl.zero &^= 1 << b
-		sl.spilled = value{}
-	}
-	return nil
 }
 
 // mapAllows is check_map_func_compatibility: which helpers work on which maps.

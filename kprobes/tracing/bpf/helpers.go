@@ -65,23 +65,27 @@ type helper struct {
 
 // Numbers of helpers that the verifier treats specially.
 const (
-	helperTailCall     = 12
-	helperUnderCgroup  = 37
-	helperCoarseTime   = 160
-	helperForEachElem  = 164
-	helperGetFuncIP    = 173
-	helperAttachCookie = 174
-	helperFuncArg      = 183
-	helperFuncRet      = 184
-	helperFuncArgCnt   = 185
-	helperMapPeek      = 89
-	helperRingDrain    = 209
-	helperSpinLock     = 93
-	helperSpinUnlock   = 94
-	helperSetCallback  = 170
-	helperCopyFromUser = 148
-	helperSysBPF       = 166
-	helperKallsymsName = 179
+	helperTailCall         = 12
+	helperReadString       = 45
+	helperGetStack         = 67
+	helperReadUserString   = 114
+	helperReadKernelString = 115
+	helperUnderCgroup      = 37
+	helperCoarseTime       = 160
+	helperForEachElem      = 164
+	helperGetFuncIP        = 173
+	helperAttachCookie     = 174
+	helperFuncArg          = 183
+	helperFuncRet          = 184
+	helperFuncArgCnt       = 185
+	helperMapPeek          = 89
+	helperRingDrain        = 209
+	helperSpinLock         = 93
+	helperSpinUnlock       = 94
+	helperSetCallback      = 170
+	helperCopyFromUser     = 148
+	helperSysBPF           = 166
+	helperKallsymsName     = 179
 )
 
 // helpers has the functions that tracing programs may call, by number (enum bpf_func_id).

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
@@ -82,8 +84,11 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 		}
 	}
 	v := verifier{prog: p, caller: c, log: log}
+	log.room = s.conf.Room
+	began := time.Now()
 	err = v.verify(a)
-	if log.give(c, v.processed) {
+	v.statistics(time.Since(began))
+	if log.put(c) {
 		err = fmt.Errorf("the log has no room: %w", syscall.ENOSPC)
 	}
 	if err != nil {
@@ -131,6 +136,11 @@ type verifierLog struct {
 	size  int
 	addr  uint64
 	text  []byte
+
+	insnEnd, insnLen int // where the line of the last instruction ends, and how long it is
+
+	room  func(bytes int) error // fails if there is no memory; nil of the logs of types
+	steps int                   // how often it was asked
 }
 
 // Levels of the log.
@@ -155,24 +165,53 @@ func newLog(level, size uint32, addr uint64) (*verifierLog, error) {
 
 // printf appends to the log, at any level.
 func (l *verifierLog) printf(format string, args ...any) {
-	if !l.off() {
-		l.text = fmt.Appendf(l.text, format, args...)
+	if l.off() {
+		return
+	}
+	const step = 1 << 20
+	if n := len(l.text) / step; n > l.steps && l.room != nil {
+		l.steps = n
+		if l.room(step) != nil { // it is as full as the memory is
+			l.size = len(l.text) + 1
+			return
+		}
+	}
+	l.text = fmt.Appendf(l.text, format, args...)
+	l.text = l.text[:min(len(l.text), l.size-1)]
+}
+
+// detailed reports whether all paths are logged.
+func (l *verifierLog) detailed() bool { return l.level&logLevel2 != 0 && !l.off() }
+
+// detail appends to a log of level 2.
+func (l *verifierLog) detail(format string, args ...any) {
+	if l.detailed() {
+		l.printf(format, args...)
 	}
 }
 
-// off reports whether nothing more is logged.
-func (l *verifierLog) off() bool { return l.level == 0 || len(l.text) > l.size }
+// off reports whether nothing more is logged: there is none, or it is full.
+func (l *verifierLog) off() bool { return l.level == 0 || len(l.text) >= l.size-1 }
+
+// reset forgets what was said after the first n bytes, unless the log is full.
+func (l *verifierLog) reset(n int) {
+	if !l.off() {
+		l.text = l.text[:min(n, len(l.text))]
+	}
+}
 
 // verbose reports whether each instruction is logged.
-func (l *verifierLog) verbose() bool { return l.level&(logLevel1|logLevel2) != 0 }
+func (l *verifierLog) verbose() bool { return l.level&(logLevel1|logLevel2) != 0 && !l.off() }
 
-// give writes the log, which ends with the statistics. It reports whether it was cut off.
-func (l *verifierLog) give(c Caller, processed int) (full bool) {
-	if l.level == 0 {
-		return false
+// statistics ends the log with what following the program has cost.
+func (v *verifier) statistics(took time.Duration) {
+	l := v.log
+	if l.level&logStats != 0 {
+		l.printf("verification time %d usec\n", took.Microseconds())
+		l.printf("stack depth %s\n", strings.Trim(strings.ReplaceAll(fmt.Sprint(v.depths), " ", "+"), "[]"))
 	}
-	l.printf("processed %d insns (limit %d) max_states_per_insn 0 total_states 0 peak_states 0 mark_read 0\n", processed, maxInsns)
-	return l.put(c)
+	l.printf("processed %d insns (limit %d) max_states_per_insn %d total_states %d peak_states %d mark_read %d\n",
+		v.processed, maxInsns, v.statesOfInsn, v.totalStates, v.peakStates, v.longestRead)
 }
 
 // put writes the log. It reports whether it was cut off.
@@ -180,12 +219,8 @@ func (l *verifierLog) put(c Caller) (full bool) {
 	if l.level == 0 {
 		return false
 	}
-	b := l.text
-	if len(b)+1 > l.size {
-		b, full = b[:l.size-1], true
-	}
-	c.Write(l.addr, append(b[:len(b):len(b)], 0))
-	return full
+	c.Write(l.addr, append(l.text[:len(l.text):len(l.text)], 0))
+	return l.off()
 }
 
 // objInfo is BPF_OBJ_GET_INFO_BY_FD.

@@ -226,19 +226,20 @@ func (v *verifier) timerArgument(p value, r uint8, m **Map) error {
 }
 
 // async verifies a function that a timer calls, once for each map.
-func (v *verifier) async(at int, m *Map) {
+func (v *verifier) async(s *state, at int, m *Map) {
 	for _, known := range v.asyncs {
 		if known.at == at && known.m == m {
 			return
 		}
 	}
 	v.asyncs = append(v.asyncs, asyncCallback{at, m})
-	f := &function{async: true}
-	f.regs[1] = value{typ: regMap, m: m}
-	f.regs[2] = value{typ: regKey, m: m}
-	f.regs[3] = value{typ: regMapValue, m: m}
-	f.regs[r10] = value{typ: regStack}
-	v.todo = append(v.todo, &state{pc: at, frames: []*function{f}})
+	f := newFunction(0, -1, at)
+	f.async = s.top().async + 1
+	for n, t := range []regType{regMap, regKey, regMapValue} {
+		f.regs[n+1] = pointer(t)
+		f.regs[n+1].m = m
+	}
+	v.todo = append(v.todo, &state{pc: at, frames: []*function{f}, branches: 1, from: v.at, last: -1, first: at, log: len(v.log.text)})
 }
 
 // asyncCallback is a function that timers of a map call.

@@ -147,7 +147,7 @@ func (t *target) argument(v *verifier, off int) (value, bool) {
 		return value{}, false
 	}
 	typ = btf.UnderlyingType(typ)
-	pointer, ok := typ.(*btf.Pointer)
+	points, ok := typ.(*btf.Pointer)
 	if !ok {
 		_, isVoid := typ.(*btf.Void)
 		if isVoid && n < len(t.args) {
@@ -156,12 +156,14 @@ func (t *target) argument(v *verifier, off int) (value, bool) {
 		}
 		return unknown(), true
 	}
-	to := btf.UnderlyingType(pointer.Target)
+	to := btf.UnderlyingType(points.Target)
 	switch to.(type) {
 	case *btf.Void, *btf.Int:
 		return unknown(), true
 	case *btf.Struct, *btf.Union:
-		return value{typ: regStruct, to: to}, true
+		p := pointer(regStruct)
+		p.to = to
+		return p, true
 	}
 	v.log.printf("func '%s' arg%d type %s is not a struct\n", t.name, n, kindName(to))
 	return value{}, false

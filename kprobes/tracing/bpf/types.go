@@ -139,7 +139,8 @@ func flexible(all []btf.Member, off uint32) (btf.Type, uint32) {
 }
 
 // structAccess is check_ptr_to_btf_access: a load from a structure of the kernel.
-func (v *verifier) structAccess(p value, r uint8, off, size int, stored *value) (value, error) {
+func (v *verifier) structAccess(p value, a access) (value, error) {
+	r, off, size := a.reg, a.off, a.size
 	name := p.to.TypeName()
 	at := int64(p.off) + int64(off)
 	switch {
@@ -147,7 +148,7 @@ func (v *verifier) structAccess(p value, r uint8, off, size int, stored *value) 
 		return value{}, v.refuse(syscall.EACCES, "R%d is ptr_%s invalid negative access: off=%d", r, name, at)
 	case !p.isConst() || p.bits != 0:
 		return value{}, v.refuse(syscall.EACCES, "R%d is ptr_%s invalid variable offset: off=%d, var_off=(0x%x; 0x%x)", r, name, at, p.bits, p.mask)
-	case stored != nil:
+	case a.write:
 		return value{}, v.refuse(syscall.EACCES, "only read is supported")
 	}
 	to, err := v.field(p.to, uint32(at), uint32(size))
@@ -155,7 +156,9 @@ func (v *verifier) structAccess(p value, r uint8, off, size int, stored *value) 
 	case err != nil:
 		return value{}, err
 	case to != nil:
-		return value{typ: regStruct, to: to}, nil
+		loaded := pointer(p.typ) // what may be gone leads to what may be gone
+		loaded.to = to
+		return loaded, nil
 	}
-	return unknown().loaded(size), nil
+	return unknown(), nil
 }

@@ -1,0 +1,251 @@
+package bpf
+
+import "syscall"
+
+// helperCall is what the arguments of a call of a helper are.
+type helperCall struct {
+	*helper
+	nr       int32
+	m        *Map
+	record   value
+	callback int   // the function that it calls, or -1
+	shown    value // what that gets as its context
+
+	uninit bool  // the memory of the argument need not have been written
+	writer uint8 // the argument that points to what the helper writes
+	writes int   // how many bytes that are
+	most   int64 // the largest size among the arguments
+}
+
+// callHelper follows the call of a helper.
+func (v *verifier) callHelper(s *state, i insn, h *helper, at int) error {
+	c := helperCall{nr: i.imm, helper: h, callback: -1}
+	if err := v.arguments(s, &c); err != nil {
+		return err
+	}
+	if err := v.mapAllows(i, h, c.m); err != nil {
+		return err
+	}
+	for n := range c.writes { // byte by byte
+		if err := v.access(s, access{reg: int(c.writer), off: n, size: 1, write: true, from: -1, to: -1, anything: true}); err != nil {
+			return err
+		}
+	}
+	caller := s.top()
+	size, third := caller.regs[2], caller.regs[3] // of a record, of memory
+	if c.record.ref != 0 {
+		s.release(c.record.ref)
+	}
+	if err := v.callBack(s, at, &c); err != nil {
+		return err
+	}
+	for r := range uint8(6) {
+		v.shownRegs |= 1 << r
+		caller.regs[r].become(none())
+		caller.regs[r].live |= liveWritten
+	}
+	if h.ret != retVoid {
+		caller.regs[r0].become(v.result(s, at, &c, size, third))
+	}
+	return nil
+}
+
+// arguments checks the arguments of a call.
+func (v *verifier) arguments(s *state, c *helperCall) error {
+	regs := s.regs()
+	for n, want := range c.args {
+		if want == argNone {
+			break
+		}
+		r := uint8(n + 1)
+		if err := v.argument(s, c, r, want); err != nil {
+			return err
+		}
+		switch want {
+		case argSpinLock:
+			if err := v.lockArgument(s, r, c.nr == helperSpinLock); err != nil {
+				return err
+			}
+		case argRecord:
+			c.record = regs[r]
+		case argFunc:
+			c.callback = int(regs[r].size)
+		case argStackOrNull:
+			c.shown = regs[r]
+		default:
+		}
+	}
+	return nil
+}
+
+// result returns what a helper returns.
+func (v *verifier) result(s *state, at int, c *helperCall, size, third value) value {
+	r := pointer(regScalar)
+	switch c.ret {
+	case retInteger, retVoid:
+		return c.number()
+	case retMapValueOrNull:
+		r.typ, r.m, r.id = regMapValueOrNull, c.m, v.newID()
+	case retRecordOrNull:
+		v.newID()
+		id := v.newID()
+		r.typ, r.size, r.id, r.ref = regRecordOrNull, int32(size.umax), id, id
+		s.refs = append(s.refs, reference{id: id, insn: at})
+	case retMemOrNull:
+		r.typ, r.size, r.id = regMemOrNull, int32(third.bits), v.newID()
+	case retTask:
+		r.typ = regStruct
+		if task := v.prog.sys.types.structure("task_struct"); task != nil {
+			r.to = task
+		}
+	}
+	return r
+}
+
+// number returns what is known of a number that a helper returns: of some that it is an error, or no more than the size of the memory.
+func (c *helperCall) number() value {
+	const maxErrno = 4095
+	r := unknown()
+	switch c.nr {
+	case helperGetStack, helperReadString, helperReadUserString, helperReadKernelString:
+		r.smin, r.smax = -maxErrno, c.most
+		r.low.smin, r.low.smax = -maxErrno, int32(c.most)
+		r.sync()
+	}
+	return r
+}
+
+// callBack follows the function that a helper calls.
+func (v *verifier) callBack(s *state, at int, c *helperCall) error {
+	switch {
+	case c.callback < 0:
+		return nil
+	case c.nr == helperSetCallback:
+		v.async(s, c.callback, c.m)
+		return nil
+	}
+	typed := func(t regType) value {
+		p := pointer(t)
+		p.m = c.m
+		return p
+	}
+	args := []value{unknown(), c.shown}
+	switch c.nr {
+	case helperRingDrain:
+		args[0] = pointer(regDynptr)
+	case helperForEachElem:
+		args = []value{s.regs()[1], typed(regKey), typed(regMapValue), c.shown}
+	}
+	return v.enter(s, at, c.callback, args)
+}
+
+// enter begins a function of the program; args are its arguments if a helper calls it, or nil for those of the call.
+func (v *verifier) enter(s *state, site, to int, args []value) error {
+	if len(s.frames) == maxFrames {
+		return v.refuse(syscall.E2BIG, "the call stack of %d frames is too deep", maxFrames)
+	}
+	f := newFunction(len(s.frames), site, to)
+	f.callback = args != nil
+	caller := s.top()
+	if args == nil { // they stay what they were for the marks of what is read
+		copy(f.regs[1:6], caller.regs[1:6])
+		for r := range uint8(6) {
+			caller.regs[r].become(none())
+			caller.regs[r].live |= liveWritten
+		}
+	}
+	for n, arg := range args {
+		f.regs[n+1].become(arg)
+	}
+	f.async = caller.async
+	s.frames = append(s.frames, f)
+	s.pc = to
+	v.showAll()
+	if v.log.verbose() {
+		v.log.printf("caller:\n%s\n", v.text(s, caller, len(s.frames)-2, true))
+		v.log.printf("callee:\n%s\n", v.text(s, f, len(s.frames)-1, true))
+	}
+	return nil
+}
+
+// release gives a record back: nothing refers to it any more.
+func (s *state) release(ref uint32) {
+	s.drop(ref)
+	s.each(func(v *value) {
+		if v.ref == ref {
+			v.forget()
+		}
+	})
+}
+
+// sized is check_mem_size_reg: the register before it points to so many bytes.
+func (v *verifier) sized(s *state, c *helperCall, r uint8, want argType) error {
+	n := s.regs()[r]
+	if n.typ != regScalar {
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=scalar", r, regNames[n.typ])
+	}
+	c.most = int64(n.umax)
+	c.uninit = c.args[r-2] == argUninitMem && n.isConst()
+	if n.smin < 0 {
+		return v.refuse(syscall.EACCES, "R%d min value is negative, either use unsigned or 'var &= const'", r)
+	}
+	if n.umin == 0 {
+		if err := v.sizedMemory(s, c, r, 0, want); err != nil {
+			return err
+		}
+	}
+	if n.umax >= 1<<29 {
+		return v.refuse(syscall.EACCES, "R%d unbounded memory access, use 'var &= const' or 'if (var < const)'", r)
+	}
+	if err := v.sizedMemory(s, c, r, int(n.umax), want); err != nil {
+		return err
+	}
+	return v.precisely(s, int(r))
+}
+
+// sizedMemory checks that the register before r points to size bytes.
+func (v *verifier) sizedMemory(s *state, c *helperCall, r uint8, size int, want argType) error {
+	if s.regs()[r-1].isNull() {
+		switch {
+		case size == 0 && want == argSize:
+			return v.refuse(syscall.EACCES, "invalid zero-sized read")
+		case size > 0 && c.args[r-2] != argMemOrNull:
+			return v.refuse(syscall.EACCES, "R%d type=scalar expected=%s", r-1, memTypes)
+		}
+		return nil
+	}
+	return v.memory(s, c, r-1, size, want)
+}
+
+// memory is check_helper_mem_access: size bytes that a helper reads, or writes.
+func (v *verifier) memory(s *state, c *helperCall, r uint8, size int, want argType) error {
+	p := s.regs()[r]
+	if !p.isMemory() {
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], memTypes)
+	}
+	if size == 0 && want != argSizeOrZero {
+		return v.refuse(syscall.EACCES, "invalid zero-sized read")
+	}
+	a := access{reg: int(r), size: size, from: -1, to: -1}
+	switch {
+	case p.typ == regMapValue && p.m.hasValues():
+		return v.mapRange(p, a.reg, 0, size, c.uninit, true)
+	case p.typ != regStack:
+		return v.access(s, a)
+	}
+	if size == 0 {
+		return nil
+	}
+	lo, hi, err := v.stackRange(p, a, "indirect access to", "indirect access to")
+	if err != nil {
+		return err
+	}
+	f := s.frames[p.frame]
+	v.deepen(f, lo)
+	if c.uninit && p.isConst() {
+		c.writer, c.writes = r, size
+		return nil
+	}
+	v.usedStack(f, lo, hi+size, true)
+	return nil
+}

@@ -1,0 +1,233 @@
+package bpf
+
+import (
+	"math"
+	"syscall"
+)
+
+// stackWrite follows a store to the stack: from is the stored register, or -1.
+func (v *verifier) stackWrite(s *state, p value, lo, hi int, a access) error {
+	f := s.frames[p.frame]
+	if !p.isConst() {
+		return v.stackWriteSomewhere(s, f, lo, hi+a.size, a)
+	}
+	n, b := at(lo)
+	sl := &f.stack[n]
+	v.shownStack |= 1 << n
+	reg := a.stored(s)
+	switch {
+	case reg != nil && reg.typ == regScalar && reg.bounded() && !reg.isNull() && b == 7:
+		if a.reg != r10 { // going back from a use recognizes slots by [fp - n] only
+			if err := v.precisely(s, a.from); err != nil {
+				return err
+			}
+		}
+		sl.spill(*reg, a.size)
+		return nil
+	case reg == nil && a.imm != 0 && b == 7:
+		sl.spill(constant(uint64(int64(a.imm))), a.size)
+		return nil
+	case reg != nil && reg.typ != regScalar:
+		if a.size != 8 {
+			v.line(s.pc - 1)
+			return v.refuse(syscall.EACCES, "invalid size of register spill")
+		}
+		if f != s.top() && reg.typ == regStack {
+			return v.refuse(syscall.EINVAL, "cannot spill pointers to stack into stack frame of the caller")
+		}
+		sl.spill(*reg, 8)
+		return nil
+	}
+	return v.stackBytes(s, sl, b, a)
+}
+
+// spill stores the lower size bytes of a register.
+func (sl *slot) spill(reg value, size int) {
+	sl.become(reg)
+	if size == 8 {
+		sl.live |= liveWritten
+	} else if reg.umax > uint64(math.MaxUint64)>>(64-8*size) {
+		sl.id = 0
+	}
+	for n := range sl.kind {
+		if n >= 8-size {
+			sl.kind[n] = slotSpill
+		} else {
+			scrub(&sl.kind[n])
+		}
+	}
+}
+
+// stackBytes stores bytes of which nothing is known, or zeros.
+func (v *verifier) stackBytes(s *state, sl *slot, b int, a access) error {
+	sl.typ = regNone
+	if sl.spilled() {
+		for n := range sl.kind {
+			scrub(&sl.kind[n])
+		}
+	}
+	if a.size == 8 { // so reads of fewer bytes than 8 mark the slots of all states before
+		sl.live |= liveWritten
+	}
+	kind := slotMisc
+	if a.zero(s) {
+		if a.from >= 0 {
+			if err := v.precisely(s, a.from); err != nil {
+				return err
+			}
+		}
+		kind = slotZero
+	}
+	for n := range a.size {
+		sl.kind[b-n] = kind
+	}
+	return nil
+}
+
+// stackWriteSomewhere follows a store to bytes from lo up to hi of which it is not known to which.
+func (v *verifier) stackWriteSomewhere(s *state, f *function, lo, hi int, a access) error {
+	zero, used := a.zero(s), false
+	for off := lo; off < hi; off++ {
+		n, b := at(off)
+		sl := &f.stack[n]
+		v.shownStack |= 1 << n
+		sl.typ = regNone
+		if zero && sl.kind[b] == slotZero {
+			used = true
+			continue
+		}
+		sl.kind[b] = slotMisc
+	}
+	if used && a.from >= 0 {
+		return v.precisely(s, a.from)
+	}
+	return nil
+}
+
+// stackRead follows a load from the stack into a register; to is -1 if it goes nowhere.
+func (v *verifier) stackRead(s *state, p value, lo, hi int, a access) error {
+	f := s.frames[p.frame]
+	if !p.isConst() {
+		v.usedStack(f, lo, hi+a.size, false)
+		return v.stackLoad(s, f, lo, hi+a.size, a.to)
+	}
+	n, b := at(lo)
+	sl := &f.stack[n]
+	if !sl.spilled() {
+		v.read(&sl.value, sl.parent, liveRead64)
+		return v.stackLoad(s, f, lo, lo+a.size, a.to)
+	}
+	stored := 0
+	for n := 7; n >= 0 && sl.kind[n] == slotSpill; n-- {
+		stored++
+	}
+	if (a.size != 8 || stored != 8) && sl.typ != regScalar {
+		v.line(s.pc - 1)
+		return v.refuse(syscall.EACCES, "invalid size of register fill")
+	}
+	v.read(&sl.value, sl.parent, liveRead64)
+	if a.to < 0 {
+		return nil
+	}
+	to := &s.regs()[a.to]
+	if b == 7 && a.size == stored {
+		to.become(sl.value)
+	} else {
+		to.forget()
+	}
+	to.live |= liveWritten
+	return nil
+}
+
+// stackLoad is mark_reg_stack_read: what bytes from lo up to hi are that are no register.
+func (v *verifier) stackLoad(s *state, f *function, lo, hi, to int) error {
+	if to < 0 {
+		return nil
+	}
+	zero := true
+	for off := lo; off < hi; off++ {
+		n, b := at(off)
+		zero = zero && f.stack[n].kind[b] == slotZero
+	}
+	reg := &s.regs()[to]
+	if zero {
+		reg.become(constant(0))
+		reg.precise = true // going back from a use ends here
+	} else {
+		reg.forget()
+	}
+	reg.live |= liveWritten
+	return nil
+}
+
+// usedStack follows the use of bytes by a load, or by a helper, which may write them.
+func (v *verifier) usedStack(f *function, lo, hi int, helper bool) {
+	for off := lo; off < hi; off++ {
+		n, b := at(off)
+		sl := &f.stack[n]
+		if helper && sl.kind[b] != slotMisc {
+			if sl.kind[b] == slotSpill || sl.spilled() && sl.kind[b] != slotZero && sl.kind[b] != slotNone {
+				sl.forget()
+				for k := range sl.kind {
+					scrub(&sl.kind[k])
+				}
+			} else {
+				sl.kind[b] = slotMisc
+			}
+		}
+		v.read(&sl.value, sl.parent, liveRead64)
+	}
+}
+
+// stackAccess is an access to a stack.
+func (v *verifier) stackAccess(s *state, p value, a access) error {
+	if at := p.bits + uint64(int64(p.off)+int64(a.off)); (at|p.mask)&uint64(a.size-1) != 0 {
+		return v.refuse(syscall.EACCES, "misaligned stack access off (0x%x; 0x%x)+%d+%d size %d", p.bits, p.mask, p.off, a.off, a.size)
+	}
+	verb := "read from"
+	if a.write {
+		verb = "write to"
+	}
+	lo, hi, err := v.stackRange(p, a, verb, verb)
+	if err != nil {
+		return err
+	}
+	v.deepen(s.frames[p.frame], lo)
+	if a.write {
+		return v.stackWrite(s, p, lo, hi, a)
+	}
+	return v.stackRead(s, p, lo, hi, a)
+}
+
+// stackRange returns where an access to a stack can begin. It fails if a part of it can be outside.
+func (v *verifier) stackRange(p value, a access, what, unbounded string) (first, last int, err error) {
+	at := int64(p.off) + int64(a.off)
+	lo, hi := at+int64(p.bits), at+int64(p.bits)
+	if !p.isConst() {
+		if p.smin <= -1<<29 || p.smax >= 1<<29 {
+			return 0, 0, v.refuse(syscall.EACCES, "invalid unbounded variable-offset %s stack R%d", unbounded, a.reg)
+		}
+		lo, hi = at+p.smin, at+p.smax
+	}
+	errno := syscall.Errno(0)
+	switch {
+	case lo < -stackSize || lo > -1:
+		errno = syscall.EACCES
+	case hi+int64(a.size) > 0:
+		errno = syscall.EINVAL
+	}
+	switch {
+	case errno == 0:
+		return int(lo), int(hi), nil
+	case p.isConst():
+		return 0, 0, v.refuse(errno, "invalid %s stack R%d off=%d size=%d", what, a.reg, lo, a.size)
+	}
+	return 0, 0, v.refuse(errno, "invalid variable-offset %s stack R%d var_off=(0x%x; 0x%x) off=%d size=%d", what, a.reg, p.bits, p.mask, at, a.size)
+}
+
+// deepen has a function's stack reach down to an offset.
+func (v *verifier) deepen(f *function, off int) {
+	f.grow(off)
+	n := v.function(f.entry)
+	v.depths[n] = max(v.depths[n], 8*len(f.stack))
+}

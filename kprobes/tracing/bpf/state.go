@@ -1,0 +1,164 @@
+package bpf
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// slotKind says what a byte of a stack is.
+type slotKind uint8
+
+const (
+	slotNone slotKind = iota // not written
+	slotSpill
+	slotMisc
+	slotZero
+)
+
+// slot is 8 bytes of a stack frame.
+type slot struct {
+	value // a register that was stored there
+	kind  [8]slotKind
+}
+
+// spilled reports whether the slot has a register, or a part of one.
+func (sl *slot) spilled() bool { return sl.kind[7] == slotSpill }
+
+// scrub makes what was known of a byte be unknown.
+func scrub(k *slotKind) {
+	if *k != slotNone {
+		*k = slotMisc
+	}
+}
+
+// at returns the slot and the number in it of a byte of the stack, which is at a negative offset from the
+// frame pointer. The bytes of a slot are counted down, too: the last one is at the lowest address.
+func at(off int) (slot, byteOf int) { return (-off - 1) / 8, (-off - 1) & 7 }
+
+// function is one function that is running on a path.
+type function struct {
+	regs     [maxReg]value
+	stack    []slot // as deep as it was used, from the frame pointer down
+	site     int    // the call; -1 of the main function
+	entry    int    // its first instruction
+	callback bool
+	async    int // counts the timers that have called it
+}
+
+// grow makes the stack at least as deep as an offset.
+func (f *function) grow(off int) {
+	if n := (-off + 7) / 8; n > len(f.stack) {
+		f.stack = slices.Grow(f.stack, n-len(f.stack))[:n]
+	}
+}
+
+// state holds what the verifier knows at one point of a path.
+type state struct {
+	pc     int
+	frames []*function
+	refs   []reference
+	lock   uint32 // the value whose lock is taken, or 0
+
+	parent      *state // what was kept last on the path
+	branches    int    // paths from it that have not ended
+	first, last int    // the instruction from which the path was followed since then, and the one that came before
+	jumps       []jump // since then
+
+	from int // the instruction before pc, for one that is followed later
+	log  int // and how long the log was
+}
+
+// jump says from where a path came to an instruction.
+type jump struct{ to, from int }
+
+// reference is a record that has to be given back.
+type reference struct {
+	id   uint32
+	insn int
+}
+
+func (s *state) top() *function { return s.frames[len(s.frames)-1] }
+
+func (s *state) regs() *[maxReg]value { return &s.top().regs }
+
+func (s *state) clone() *state {
+	c := *s
+	c.refs, c.jumps = slices.Clone(s.refs), slices.Clone(s.jumps)
+	c.frames = make([]*function, len(s.frames))
+	for n, f := range s.frames {
+		copied := *f
+		copied.stack = slices.Clone(f.stack)
+		c.frames[n] = &copied
+	}
+	return &c
+}
+
+// bytes returns how much memory a copy takes.
+func (s *state) bytes() int {
+	n := int(unsafe.Sizeof(*s))
+	for _, f := range s.frames {
+		n += int(unsafe.Sizeof(*f)) + len(f.stack)*int(unsafe.Sizeof(slot{}))
+	}
+	return n
+}
+
+// each calls do with all registers and slots of all functions in which something can be.
+func (s *state) each(do func(v *value)) {
+	for _, f := range s.frames {
+		for r := range f.regs {
+			do(&f.regs[r])
+		}
+		for k := range f.stack {
+			if f.stack[k].spilled() {
+				do(&f.stack[k].value)
+			}
+		}
+	}
+}
+
+// ended says that a path has ended: what was kept on it is followed to its end when that was the last one.
+func (s *state) ended() {
+	for ; s != nil; s = s.parent {
+		if s.branches--; s.branches > 0 {
+			return
+		}
+	}
+}
+
+func (s *state) drop(ref uint32) {
+	s.refs = slices.DeleteFunc(s.refs, func(r reference) bool { return r.id == ref })
+}
+
+// isNull makes all copies of a pointer NULL, or not.
+func (s *state) isNull(p value, null bool) {
+	s.each(func(v *value) {
+		if v.id != p.id || !v.typ.mayBeNull() {
+			return
+		}
+		if null {
+			v.typ, v.id, v.ref = regScalar, 0, 0
+			v.m, v.to, v.size = nil, nil, 0
+			return
+		}
+		v.typ--
+		if v.m == nil || !v.m.lock.has() {
+			v.id = 0
+		}
+		if v.typ == regMapValue && v.m.inner != nil { // what such an element holds is a map
+			v.typ, v.m = regMap, v.m.meta
+		}
+	})
+	if null && p.ref != 0 {
+		s.drop(p.ref)
+	}
+}
+
+// equals makes all scalars that are the same number as n what n is.
+func (s *state) equals(n *value) {
+	known := *n
+	s.each(func(v *value) {
+		if v.typ == regScalar && v.id == known.id {
+			v.become(known)
+		}
+	})
+}

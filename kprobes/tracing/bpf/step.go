@@ -1,0 +1,368 @@
+package bpf
+
+import "syscall"
+
+// follow follows a path until it ends, or joins one that was followed already.
+func (v *verifier) follow(s *state) error {
+	v.prev = s.from
+	for {
+		v.at = s.pc
+		if v.processed++; v.processed > maxInsns {
+			return v.refuse(syscall.E2BIG, "BPF program is too large. Processed %d insn", v.processed)
+		}
+		s.last = v.prev
+		if v.points[s.pc] {
+			known, err := v.visited(s)
+			if err != nil {
+				return err
+			}
+			if known {
+				v.logJoined(s)
+				break
+			}
+		}
+		if v.targets[s.pc] && (s.parent == nil || v.keptInsns != v.processed) { // not where a state was kept just now
+			s.jumps = append(s.jumps, jump{s.pc, v.prev})
+		}
+		v.logInsn(s)
+		v.prev = s.pc
+		i := v.prog.insns[s.pc]
+		if c := i.class(); c == classJMP || c == classJMP32 {
+			v.jumps++
+		}
+		done, err := v.step(s, i)
+		if err != nil {
+			return err
+		}
+		if done {
+			break
+		}
+	}
+	v.showAll()
+	s.ended()
+	return nil
+}
+
+// logJoined says that a path need not be followed any more.
+func (v *verifier) logJoined(s *state) {
+	switch {
+	case !v.log.verbose():
+	case v.arrived:
+		v.log.printf("\nfrom %d to %d: safe\n", v.prev, s.pc)
+	default:
+		v.log.printf("%d: safe\n", s.pc)
+	}
+}
+
+// maxTodo is BPF_COMPLEXITY_LIMIT_JMP_SEQ: how many paths may wait to be followed.
+const maxTodo = 8192
+
+// later has the way from s to an instruction be followed later, and returns what is known there.
+func (v *verifier) later(s *state, to int) (*state, error) {
+	other := s.clone()
+	other.pc, other.from, other.log = to, v.at, len(v.log.text)
+	if other.parent != nil {
+		other.parent.branches++
+	}
+	v.todo = append(v.todo, other)
+	if len(v.todo) > maxTodo {
+		return nil, v.refuse(syscall.EFAULT, "The sequence of %d jumps is too complex.", len(v.todo))
+	}
+	return other, nil
+}
+
+// step follows one instruction. It reports whether the path has ended.
+func (v *verifier) step(s *state, i insn) (done bool, err error) {
+	at := s.pc
+	s.pc++
+	switch i.class() {
+	case classALU, classALU64:
+		return false, v.alu(s, i)
+	case classLD:
+		return false, v.loadWide(s, i, at)
+	case classLDX:
+		if err := v.readable(s, i.src); err != nil {
+			return false, err
+		}
+		if err := v.writes(s, i.dst); err != nil {
+			return false, err
+		}
+		return false, v.access(s, access{reg: int(i.src), off: int(i.off), size: i.size(), to: int(i.dst), from: -1})
+	case classST, classSTX:
+		return false, v.storeInsn(s, i)
+	}
+	switch i.op() {
+	case jmpCALL:
+		return false, v.call(s, i, at)
+	case jmpEXIT:
+		return v.exit(s, at)
+	case jmpJA:
+		s.pc += int(i.off)
+		return false, nil
+	}
+	return false, v.branch(s, i)
+}
+
+// loadWide follows a load of 64 bits that the program has: a number, a map, or a function.
+func (v *verifier) loadWide(s *state, i insn, at int) error {
+	if !i.wideLoad() {
+		return v.refuse(syscall.EINVAL, "BPF_LD_[ABS|IND] instructions not allowed for this program type")
+	}
+	if err := v.writes(s, i.dst); err != nil {
+		return err
+	}
+	s.pc++
+	to := unknown()
+	switch i.src {
+	case 0:
+		to = constant(v.prog.wide[at])
+	case pseudoFunc:
+		if err := v.callable(at + 1 + int(i.imm)); err != nil {
+			return err
+		}
+		to = pointer(regFunc)
+		to.size = i.imm + int32(at) + 1
+	case pseudoMapFD, pseudoMapIdx:
+		to = pointer(regMap)
+		to.m = v.mapOf(v.prog.wide[at])
+	default:
+		to = pointer(regMapValue)
+		to.m = v.mapOf(objBase + (v.prog.wide[at]-mapBase)>>mapShift<<objShift)
+		to.off = int32(v.prog.wide[at] - to.m.address(0))
+		if to.m.lock.has() {
+			to.id = v.newID()
+		}
+	}
+	s.regs()[i.dst].become(to)
+	return nil
+}
+
+// readable follows that an instruction reads a register: check_reg_arg.
+func (v *verifier) readable(s *state, r uint8) error {
+	if r >= maxReg {
+		return v.refuse(syscall.EINVAL, "R%d is invalid", r)
+	}
+	v.shownRegs |= 1 << r
+	reg := &s.regs()[r]
+	if reg.typ == regNone {
+		return v.refuse(syscall.EACCES, "R%d !read_ok", r)
+	}
+	if r != r10 {
+		v.read(reg, reg.parent, v.prog.insns[v.at].reads(reg))
+	}
+	return nil
+}
+
+// writes follows that it writes one.
+func (v *verifier) writes(s *state, r uint8) error {
+	if r >= maxReg {
+		return v.refuse(syscall.EINVAL, "R%d is invalid", r)
+	}
+	v.shownRegs |= 1 << r
+	if r == r10 {
+		return v.refuse(syscall.EACCES, "frame pointer is read only")
+	}
+	s.regs()[r].live |= liveWritten
+	return nil
+}
+
+// set writes a register.
+func (v *verifier) set(s *state, r uint8, to value) {
+	v.shownRegs |= 1 << r
+	reg := &s.regs()[r]
+	reg.become(to)
+	reg.live |= liveWritten
+}
+
+// alu follows an arithmetic instruction.
+func (v *verifier) alu(s *state, i insn) error {
+	if i.op() == aluEND || i.op() == aluNEG {
+		return v.unary(s, i)
+	}
+	regs := s.regs()
+	op, narrow := i.op(), i.class() == classALU
+	switch {
+	case i.fromRegister():
+		if i.imm != 0 || i.off != 0 {
+			return v.refuse(syscall.EINVAL, "BPF_ALU uses reserved fields")
+		}
+		if err := v.readable(s, i.src); err != nil {
+			return err
+		}
+	case i.src != 0 || i.off != 0:
+		return v.refuse(syscall.EINVAL, "BPF_ALU uses reserved fields")
+	}
+	if op != aluMOV {
+		if err := v.readable(s, i.dst); err != nil {
+			return err
+		}
+	}
+	if !i.fromRegister() {
+		switch {
+		case (op == aluDIV || op == aluMOD) && i.imm == 0:
+			return v.refuse(syscall.EINVAL, "div by zero")
+		case (op == aluLSH || op == aluRSH || op == aluARSH) && (i.imm < 0 || i.imm >= 64 || narrow && i.imm >= 32):
+			return v.refuse(syscall.EINVAL, "invalid shift %d", i.imm)
+		}
+	}
+	if err := v.writes(s, i.dst); err != nil {
+		return err
+	}
+	dst := &regs[i.dst]
+	if op == aluMOV {
+		v.move(s, i)
+		return nil
+	}
+	src := constant(uint64(int64(i.imm)))
+	if i.fromRegister() {
+		src = regs[i.src]
+	}
+	switch {
+	case dst.typ == regScalar && src.typ == regScalar:
+		if i.fromRegister() && dst.precise {
+			if err := v.precisely(s, int(i.src)); err != nil {
+				return err
+			}
+		}
+		dst.id = 0
+		dst.arithmetic(op, src, narrow)
+		return nil
+	case dst.typ != regScalar && src.typ != regScalar:
+		if op == aluSUB {
+			dst.forget()
+			return nil
+		}
+		return v.refuse(syscall.EACCES, "R%d pointer %s pointer prohibited", i.dst, aluNames[op>>4])
+	case dst.typ == regScalar:
+		if err := v.precisely(s, int(i.dst)); err != nil {
+			return err
+		}
+		return v.pointerMath(s, i, src, *dst)
+	case i.fromRegister():
+		if err := v.precisely(s, int(i.src)); err != nil {
+			return err
+		}
+	}
+	return v.pointerMath(s, i, *dst, src)
+}
+
+// unary follows the negation of a register, or a change of the order of its bytes.
+func (v *verifier) unary(s *state, i insn) error {
+	if err := v.readable(s, i.dst); err != nil {
+		return err
+	}
+	if err := v.writes(s, i.dst); err != nil {
+		return err
+	}
+	if i.op() == aluEND && i.imm != 16 && i.imm != 32 && i.imm != 64 {
+		return v.refuse(syscall.EINVAL, "BPF_END uses reserved fields")
+	}
+	s.regs()[i.dst].forget()
+	return nil
+}
+
+// move follows an assignment. Scalars that are the same number have an id.
+func (v *verifier) move(s *state, i insn) {
+	regs := s.regs()
+	dst, src := &regs[i.dst], &regs[i.src]
+	switch narrow := i.class() == classALU; {
+	case !i.fromRegister() && narrow:
+		dst.become(constant(uint64(uint32(i.imm))))
+	case !i.fromRegister():
+		dst.become(constant(uint64(int64(i.imm))))
+	case !narrow:
+		if src.typ == regScalar && src.id == 0 {
+			src.id = v.newID()
+		}
+		dst.become(*src)
+	case src.typ != regScalar: // a part of a pointer
+		dst.forget()
+		dst.zeroExtend()
+		dst.sync()
+	default:
+		if src.umax <= 1<<32-1 && src.id == 0 {
+			src.id = v.newID()
+		}
+		whole := src.umax <= 1<<32-1
+		dst.become(*src)
+		if !whole {
+			dst.id = 0
+		}
+		dst.zeroExtend()
+		dst.sync()
+	}
+}
+
+// pointerMath is adjust_ptr_min_max_vals: p is the pointer, and n the number.
+func (v *verifier) pointerMath(s *state, i insn, p, n value) error {
+	op := i.op()
+	dst := &s.regs()[i.dst]
+	swap := dst.typ == regScalar
+	if n.span64.impossible(n.isConst()) { // what follows a comparison that never holds
+		dst.forget()
+		return nil
+	}
+	switch {
+	case i.class() == classALU && op == aluSUB:
+		dst.forget()
+		return nil
+	case i.class() == classALU:
+		return v.refuse(syscall.EACCES, "R%d 32-bit pointer arithmetic prohibited", i.dst)
+	case p.typ.mayBeNull():
+		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited, null-check it first", i.dst, regNames[p.typ])
+	case (p.typ == regMap || p.typ == regFunc) && !(n.isConst() && n.bits == 0 && op == aluADD):
+		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited", i.dst, regNames[p.typ])
+	}
+	for _, part := range []value{n, p} {
+		if err := v.sane(p, part); err != nil {
+			return err
+		}
+	}
+	switch {
+	case op == aluSUB && swap:
+		return v.refuse(syscall.EACCES, "R%d tried to subtract pointer from scalar", i.dst)
+	case op == aluSUB && p.typ == regStack:
+		return v.refuse(syscall.EACCES, "R%d subtraction from stack pointer prohibited", i.dst)
+	case op == aluAND || op == aluOR || op == aluXOR:
+		return v.refuse(syscall.EACCES, "R%d bitwise operator %s on pointer prohibited", i.dst, aluNames[op>>4])
+	case op != aluADD && op != aluSUB:
+		return v.refuse(syscall.EACCES, "R%d pointer arithmetic with %s operator prohibited", i.dst, aluNames[op>>4])
+	}
+	r := p
+	by := int64(n.bits)
+	if op == aluSUB {
+		by = -by
+	}
+	switch at := int64(p.off) + by; {
+	case n.isConst() && at == int64(int32(at)):
+		r.off = int32(at)
+	case op == aluADD:
+		r.span64, r.tnum = p.span64.plus(n.span64), p.tnum.plus(n.tnum)
+	default:
+		r.span64, r.tnum = p.span64.minus(n.span64), p.tnum.minus(n.tnum)
+	}
+	r.low = wholly[uint32, int32]()
+	if err := v.sane(r, r); err != nil {
+		return err
+	}
+	r.sync()
+	dst.become(r)
+	return nil
+}
+
+// sane is check_reg_sane_offset: neither a pointer nor what is added to it goes too far.
+func (v *verifier) sane(p, part value) error {
+	const most = 1 << 29 // BPF_MAX_VAR_OFF
+	name := regNames[p.typ]
+	switch {
+	case part.isConst() && (int64(part.bits) >= most || int64(part.bits) <= -most):
+		return v.refuse(syscall.EINVAL, "math between %s pointer and %d is not allowed", name, int64(part.bits))
+	case part.off >= most || part.off <= -most:
+		return v.refuse(syscall.EINVAL, "%s pointer offset %d is not allowed", name, part.off)
+	case part.smin == -1<<63:
+		return v.refuse(syscall.EINVAL, "math between %s pointer and register with unbounded min value is not allowed", name)
+	case part.smin >= most || part.smin <= -most:
+		return v.refuse(syscall.EINVAL, "value %d makes %s pointer be out of bounds", part.smin, name)
+	}
+	return nil
+}
