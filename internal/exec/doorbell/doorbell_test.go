@@ -224,13 +224,52 @@ func TestRefused(t *testing.T) {
 		"no instruction before":     {0x62, 0, 0, 0, 0, 0x0f, 0x05},
 	} {
 		s := sweep{base: 0x1000, code: append(code, ret...), targets: newBits(len(code) + 1), known: newBits(len(code) + 1)}
-		if err := s.run([]uint64{0x1000}); !errors.Is(err, ErrText) {
+		if err := s.run(&functions{starts: []uint64{0x1000}}); !errors.Is(err, ErrText) {
 			t.Errorf("%s: %v, sites %v", name, err, s.sites)
 		}
 	}
 	s := sweep{base: 0x1000, code: []byte{0x90, 0x0f, 0x05}, targets: newBits(3), known: newBits(3)}
-	if err := s.run(nil); !errors.Is(err, ErrText) {
+	if err := s.run(&functions{}); !errors.Is(err, ErrText) {
 		t.Errorf("no function: %v", err)
+	}
+}
+
+// TestData: the bytes of a syscall instruction in a table are no instruction, and are left alone. Where they can be
+// one, the text is refused.
+func TestData(t *testing.T) {
+	const base = 0x1000
+	call := []byte{0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0xc3}          // getppid
+	table := []byte{0x62, 0, 0, 0, 0, 0x0f, 0x05, 0, 0x62, 0}      // begins with what is no instruction
+	both := []byte{0x90, 0x0f, 0x05, 0x90, 0x90, 0x90, 0x90, 0xc3} // can be one
+	function := slices.Concat(call, bytes.Repeat([]byte{0x90}, 200), []byte{0xc3})
+	size := uint64(len(function))
+	everything, code := []span{{base, base + size + 8}}, []span{{base, base + size}}
+	starts := []uint64{base}
+	told := &functions{starts: starts, ends: map[uint64]uint64{base: base + size}}
+	untold := &functions{starts: starts}
+	for name, c := range map[string]struct {
+		after    []byte
+		known    *functions
+		sections []span
+		sites    int // 0: it is refused
+	}{
+		"a table":                                {table, told, everything, 1},
+		"code or a table":                        {both, told, everything, 0},
+		"code of which the tables do not tell":   {call, told, everything, 2},
+		"a table after what has no known end":    {table, untold, everything, 0},
+		"code after what has no known end":       {both, untold, everything, 2},
+		"what can be code, in a section of data": {both, told, code, 1},
+		"a table in a file without sections":     {table, told, nil, 0},
+	} {
+		text := slices.Concat(function, c.after)
+		s := sweep{base: base, code: text, targets: newBits(len(text)), known: newBits(len(text)), sections: c.sections}
+		err := s.run(c.known)
+		switch {
+		case c.sites == 0 && !errors.Is(err, ErrText):
+			t.Errorf("%s: %v, %d sites", name, err, len(s.sites))
+		case c.sites > 0 && (err != nil || len(s.sites) != c.sites):
+			t.Errorf("%s: %v, %d sites, not %d", name, err, len(s.sites), c.sites)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func Read(r io.ReaderAt) (*Text, error) {
 		return &Text{}, nil // its calls are not mirrored either
 	}
 	t := &Text{}
-	var starts []uint64
+	var known *functions
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
 			continue
@@ -76,11 +76,11 @@ func Read(r io.ReaderAt) (*Text, error) {
 		if !bytes.Contains(code, syscallInsn) {
 			continue
 		}
-		if starts == nil {
-			starts = functions(f)
+		if known == nil {
+			known = findFunctions(f)
 		}
-		s := sweep{base: p.Vaddr, code: code, targets: newBits(len(code)), known: newBits(len(code))}
-		if err := s.run(starts); err != nil {
+		s := sweep{base: p.Vaddr, code: code, targets: newBits(len(code)), known: newBits(len(code)), sections: executableSections(f)}
+		if err := s.run(known); err != nil {
 			return nil, err
 		}
 		t.sites = append(t.sites, s.sites...)
@@ -122,19 +122,33 @@ func (b bits) add(at int) {
 
 func (b bits) has(at int) bool { return at >= 0 && at/64 < len(b) && b[at/64]>>(at%64)&1 != 0 }
 
-// functions returns the addresses at which functions begin, in order.
-func functions(f *elf.File) (all []uint64) {
+// functions are the places of a file's functions, as its tables tell of them.
+type functions struct {
+	starts []uint64          // where they begin, in order
+	ends   map[uint64]uint64 // by where they begin: where those end of which that is known
+}
+
+func (f *functions) add(start, size uint64) {
+	f.starts = append(f.starts, start)
+	if size > 0 {
+		f.ends[start] = max(f.ends[start], start+size)
+	}
+}
+
+// findFunctions finds the functions of a file by its unwind tables, symbols and sections, or by Go's tables.
+func findFunctions(f *elf.File) *functions {
+	all := &functions{ends: map[uint64]uint64{}}
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_GNU_EH_FRAME {
 			continue
 		}
 		if b, err := content(p, p.Filesz); err == nil {
-			all = append(all, frames(p.Vaddr, b)...)
+			all.starts = frames(p.Vaddr, b)
 		}
 	}
-	if s := f.Section(".eh_frame"); s != nil && len(all) == 0 && s.Size <= maxText { // a static program
+	if s := f.Section(".eh_frame"); s != nil && s.Size <= maxText {
 		if b, err := s.Data(); err == nil {
-			all = descriptions(s.Addr, b)
+			all.describe(s.Addr, b)
 		}
 	}
 	for _, of := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
@@ -144,13 +158,32 @@ func functions(f *elf.File) (all []uint64) {
 		}
 		for _, s := range symbols {
 			if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF {
-				all = append(all, s.Value)
+				all.add(s.Value, s.Size)
 			}
 		}
 	}
-	all = append(all, goFunctions(f)...)
-	slices.Sort(all)
-	return slices.Compact(all)
+	for _, s := range executableSections(f) { // such as .init, which no table tells of
+		all.add(s.start, 0)
+	}
+	for _, start := range goFunctions(f) {
+		all.add(start, 0)
+	}
+	slices.Sort(all.starts)
+	all.starts = slices.Compact(all.starts)
+	return all
+}
+
+// span is a part of a file's addresses.
+type span struct{ start, end uint64 }
+
+// executableSections returns the sections that have code. A file may have none.
+func executableSections(f *elf.File) (all []span) {
+	for _, s := range f.Sections {
+		if s.Flags&elf.SHF_EXECINSTR != 0 {
+			all = append(all, span{s.Addr, s.Addr + s.Size})
+		}
+	}
+	return all
 }
 
 // frames returns the addresses in the table of .eh_frame_hdr, which is at addr.
@@ -168,8 +201,8 @@ func frames(addr uint64, b []byte) (all []uint64) {
 	return all
 }
 
-// descriptions returns the addresses at which functions begin from .eh_frame, which is at addr.
-func descriptions(addr uint64, b []byte) (all []uint64) {
+// describe adds the functions of .eh_frame, which is at addr.
+func (f *functions) describe(addr uint64, b []byte) {
 	const pcrel4 = 0x1b
 	encodings := map[int]byte{} // of addresses, by the place of the common part
 	for at := 0; at+12 <= len(b); {
@@ -182,21 +215,45 @@ func descriptions(addr uint64, b []byte) (all []uint64) {
 		switch {
 		case common == 0:
 			encodings[at] = encoding(entry)
-		case len(entry) >= 8 && encodings[at+4-common] == pcrel4:
+		case len(entry) >= 12 && encodings[at+4-common] == pcrel4:
 			place := addr + uint64(at+8)
-			all = append(all, place+uint64(int64(int32(binary.LittleEndian.Uint32(entry[4:])))))
+			length := binary.LittleEndian.Uint32(entry[8:])
+			f.add(place+uint64(int64(int32(binary.LittleEndian.Uint32(entry[4:])))), uint64(length))
 		}
 		at += 4 + size
 	}
-	return all
 }
 
-// encoding returns how a common information entry has addresses encoded.
+// encoding returns how a common information entry has addresses encoded, or 0 if it does not say so.
 func encoding(entry []byte) byte {
-	// id, version; an augmentation of "zR", two factors and the return address of a byte each, length
-	const augmentation, data = 5, 5 + 3 + 3 + 1
-	if len(entry) > data && string(entry[augmentation:augmentation+3]) == "zR\x00" {
-		return entry[data]
+	const head = 5 // an id and the version
+	if len(entry) < head {
+		return 0
+	}
+	augmentation, data, ok := bytes.Cut(entry[head:], []byte{0})
+	// The two factors and the return address have a byte each, and so has the length.
+	const factors = 4
+	if !ok || len(augmentation) == 0 || augmentation[0] != 'z' || len(data) < factors {
+		return 0
+	}
+	data = data[factors:]
+	for _, what := range augmentation[1:] {
+		if len(data) == 0 {
+			return 0
+		}
+		const absolute = 0x0f // the part of an encoding that says how long an address is
+		switch what {
+		case 'R':
+			return data[0]
+		case 'L':
+			data = data[1:]
+		case 'P': // the personality routine
+			n, known := map[byte]int{0: 8, 3: 4, 4: 8, 0xb: 4, 0xc: 8}[data[0]&absolute]
+			if !known || len(data) < 1+n {
+				return 0
+			}
+			data = data[1+n:]
+		}
 	}
 	return 0
 }
@@ -234,6 +291,8 @@ type sweep struct {
 	known   bits // places of the two bytes that are within instructions that were decoded
 	sites   []site
 	around  []around
+
+	sections []span // those that have code, or none
 }
 
 // around is a syscall instruction with those before it, of which the last ends where it begins.
@@ -244,20 +303,39 @@ type around struct {
 
 var syscallInsn = []byte{0x0f, 0x05}
 
-func (s *sweep) run(starts []uint64) error {
+func (s *sweep) run(known *functions) error {
+	told := s.told(known)
 	for from, done := 0, 0; ; from++ {
 		n := bytes.Index(s.code[from:], syscallInsn)
 		if n < 0 {
 			break
 		}
 		from += n
+		if s.isData(from) {
+			continue
+		}
 		if from >= done {
-			at, end := s.bounds(starts, from)
-			if at < 0 {
+			at, size, end := s.bounds(known, from)
+			switch {
+			case at < 0:
 				return fmt.Errorf("bytes of one at %#x, where there is no known function: %w", s.base+uint64(from), ErrText)
+			case told && size > 0 && from >= at+size:
+				if !s.reaches(at+size, from) {
+					continue // a table between functions
+				}
+				first := len(s.around)
+				s.function(at, end) // such as clone(2) for the child, of which unwind tables do not tell
+				if slices.ContainsFunc(s.around[first:], func(a around) bool { return a.at >= at+size && s.number(a) < 0 }) {
+					return fmt.Errorf("bytes of one at %#x, where code or data can be: %w", s.base+uint64(from), ErrText)
+				}
+				done = end
+			case told && size > 0:
+				s.function(at, at+size)
+				done = at + size
+			default:
+				s.function(at, end)
+				done = end
 			}
-			s.function(at, end)
-			done = end
 		}
 		if !s.known.has(from) {
 			return fmt.Errorf("bytes of one at %#x, which cannot be decoded: %w", s.base+uint64(from), ErrText)
@@ -274,17 +352,61 @@ func (s *sweep) run(starts []uint64) error {
 	return s.entered()
 }
 
-// bounds returns where the function is in which a place is; at is -1 if none is known.
-func (s *sweep) bounds(starts []uint64, place int) (at, end int) {
-	i, _ := slices.BinarySearch(starts, s.base+uint64(place)+1)
-	if i == 0 || starts[i-1] < s.base {
-		return -1, 0
+// isData reports whether a place is in a section that has no code: linkers of old put tables and code into one segment.
+func (s *sweep) isData(place int) bool {
+	addr := s.base + uint64(place)
+	return len(s.sections) > 0 && !slices.ContainsFunc(s.sections, func(a span) bool { return addr >= a.start && addr < a.end })
+}
+
+// told reports whether the tables tell of most code, so that what they do not tell of can be data.
+func (s *sweep) told(known *functions) bool {
+	covered, all := uint64(0), uint64(0)
+	for _, a := range s.sections {
+		if a.start >= s.base && a.start < s.base+uint64(len(s.code)) {
+			all += a.end - a.start
+		}
 	}
+	last := s.base
+	for _, start := range known.starts {
+		if start < s.base || start >= s.base+uint64(len(s.code)) {
+			continue
+		}
+		if end := known.ends[start]; end > last {
+			covered += end - max(start, last)
+			last = end
+		}
+	}
+	return all > 0 && covered >= all/4*3
+}
+
+// reaches reports whether the bytes from a place on, if they were instructions, would have one begin at another place.
+func (s *sweep) reaches(from, place int) bool {
+	for from < place {
+		i, err := insn.Decode(s.code[from:])
+		if err != nil {
+			return false
+		}
+		from += i.Len
+	}
+	return from == place
+}
+
+// bounds returns where the function begins in which a place is, or which is the last before it, how many bytes it has,
+// 0 if that is not known, and where the next one begins. at is -1 if none is known.
+func (s *sweep) bounds(known *functions, place int) (at, size, end int) {
+	i, _ := slices.BinarySearch(known.starts, s.base+uint64(place)+1)
+	if i == 0 || known.starts[i-1] < s.base {
+		return -1, 0, 0
+	}
+	start := known.starts[i-1]
 	end = len(s.code)
-	if i < len(starts) && starts[i] < s.base+uint64(end) {
-		end = int(starts[i] - s.base)
+	if i < len(known.starts) && known.starts[i] < s.base+uint64(end) {
+		end = int(known.starts[i] - s.base)
 	}
-	return int(starts[i-1] - s.base), end
+	if known.ends[start] > start {
+		size = min(int(known.ends[start]-start), end-int(start-s.base))
+	}
+	return int(start - s.base), size, end
 }
 
 // function decodes the instructions of a function, up to one that is none.
@@ -303,7 +425,7 @@ func (s *sweep) function(at, end int) {
 		if rel, ok := i.RelBranch(); ok {
 			s.targets.add(at + i.Len + int(rel))
 		}
-		if isSyscall(s.code[at:], &i) {
+		if n := len(s.around); isSyscall(s.code[at:], &i) && (n == 0 || s.around[n-1].at < at) { // not a second time
 			const most = 16
 			s.around = append(s.around, around{at, slices.Clone(before[max(len(before)-most, 0):])})
 		}
