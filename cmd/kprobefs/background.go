@@ -167,7 +167,7 @@ func lingerCommand() *cobra.Command {
 // is the way to the supervisor.
 func (p *program) supervisedCommand() *cobra.Command {
 	var kernel supervise.Identity
-	uname, quiet, plain := "", false, false
+	uname, told := "", supervise.Notified{}
 	c := &cobra.Command{
 		Use:    "supervised FILE -- ARGV...",
 		Hidden: true,
@@ -175,7 +175,7 @@ func (p *program) supervisedCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			unix.CloseOnExec(3)
 			kernel.Hosts = uname == supervise.UnameHost
-			if err := supervise.FilterSelf(kernel, quiet, plain); err != nil {
+			if err := supervise.FilterSelf(kernel, told); err != nil {
 				p.log.WithField("err", err).Debug("no supervisor")
 			}
 			_ = unix.Close(3)
@@ -187,7 +187,8 @@ func (p *program) supervisedCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&uname, "uname", "", "")
-	c.Flags().BoolVar(&quiet, "quiet", false, "")
-	c.Flags().BoolVar(&plain, "plain", false, "")
+	c.Flags().BoolVar(&told.Quiet, "quiet", false, "")
+	c.Flags().BoolVar(&told.Plain, "plain", false, "")
+	c.Flags().BoolVar(&told.Maps, "maps", false, "")
 	return c
 }

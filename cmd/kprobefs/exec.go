@@ -365,7 +365,7 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		made.Sync()
 	}
 	go made.Follow(tree.calls.Changed)
-	cmd, sup, err = supervise.Command(p.log, name, args, supervise.Supervised{Dirs: ns.Occupied(f.Debugfs()), Calls: tree.calls, Kernel: kernel, Made: made, Knobs: ns.Knobs, BPF: f.bpf, Quiet: tree.sees, Plain: !tree.hello.Plain, Guard: os.NewFile(guardFD, "guard")})
+	cmd, sup, err = supervise.Command(p.log, name, args, supervise.Supervised{Dirs: ns.Occupied(f.Debugfs()), Calls: tree.calls, Kernel: kernel, Made: made, Knobs: ns.Knobs, BPF: f.bpf, Quiet: tree.sees, Plain: !tree.hello.Plain, Maps: tree.hello.Maps, Guard: os.NewFile(guardFD, "guard")})
 	if err != nil {
 		return err
 	}

@@ -148,6 +148,13 @@ type descriptors struct {
 	err error         // why there can be none
 }
 
+// Mappable reports whether descriptors can be mapped as they are, and none has to be exchanged meanwhile. Where there
+// can be no descriptors none can.
+func Mappable() bool {
+	mappable, err := anoninode.Try()
+	return err == nil && mappable
+}
+
 // connected returns the file system, and connects it the first time. Its files have that name.
 func (d *descriptors) connected(name string) (*anoninode.FS, error) {
 	d.mu.Lock()

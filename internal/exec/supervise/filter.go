@@ -81,14 +81,17 @@ func ringFilter() []unix.SockFilter {
 	}
 }
 
+// Notified says of which calls the filter notifies, as the fields of Supervised do.
+type Notified struct{ Quiet, Plain, Maps bool }
+
 // callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME and
-// PR_SET_MEMORY_MERGE, of splice(2), of PlaceCalls, of told, with quiet without those that are quiet (calls.Row.Quiet), of kernel, which are numbers of kernelCalls,
+// PR_SET_MEMORY_MERGE, of splice(2), of PlaceCalls, of told, with Quiet without those that are quiet (calls.Row.Quiet), of kernel, which are numbers of kernelCalls,
 // of perf_event_open(2), of mmap(2) where that may be of what it has returned, of PERF_EVENT_IOC_SET_BPF,
-// of what may follow such an mmap(2) (perfcalls.go), of UserProbeCall, of prlimit(2) of RLIMIT_MEMLOCK, and of
+// of what may follow such an mmap(2) (perfcalls.go) unless Maps is set, of UserProbeCall, of prlimit(2) of RLIMIT_MEMLOCK, and of
 // bpf(2), and of readlink(2) (procnames.go), and allows everything else. In the other system call tables that
 // programs on this machine may use it knows only perf_event_open(2), bpf(2) with one of BPFCommands, and ForeignCalls. Offsets are those of
 // struct seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
-func callFilter(arch uint32, told []*calls.Row, kernel []uint32, quiet bool) []unix.SockFilter {
+func callFilter(arch uint32, told []*calls.Row, kernel []uint32, of Notified) []unix.SockFilter {
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 		equal  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
@@ -114,7 +117,7 @@ func callFilter(arch uint32, told []*calls.Row, kernel []uint32, quiet bool) []u
 		f = append(f, ringFilter()...)
 	}
 	for _, c := range told {
-		if quiet && c.Arg(calls.IsOpenFlags) >= 0 {
+		if of.Quiet && c.Arg(calls.IsOpenFlags) >= 0 {
 			f = append(f, openFilter(c)...)
 		} else {
 			f = only(f, uint32(c.Host), 0)
@@ -126,8 +129,12 @@ func callFilter(arch uint32, told []*calls.Row, kernel []uint32, quiet bool) []u
 	f = only(f, unix.SYS_PRCTL, 0, unix.PR_SET_NAME, unix.PR_SET_MEMORY_MERGE)
 	f = only(f, unix.SYS_LSEEK, 2, unix.SEEK_CUR)
 	f = only(f, unix.SYS_SPLICE, 0)
-	f = only(f, unix.SYS_IOCTL, 1, append([]uint32{unix.PERF_EVENT_IOC_SET_BPF}, swapBackIoctls...)...)
-	f = only(f, unix.SYS_EPOLL_CTL, 1, unix.EPOLL_CTL_ADD)
+	ioctls := []uint32{unix.PERF_EVENT_IOC_SET_BPF}
+	if !of.Maps {
+		ioctls = append(ioctls, swapBackIoctls...)
+		f = only(f, unix.SYS_EPOLL_CTL, 1, unix.EPOLL_CTL_ADD)
+	}
+	f = only(f, unix.SYS_IOCTL, 1, ioctls...)
 	f = only(f, calls.UserProbeCall, 0)
 	for _, nr := range calls.ReadlinkCalls {
 		f = only(f, nr, 0)
@@ -161,18 +168,18 @@ func callFilter(arch uint32, told []*calls.Row, kernel []uint32, quiet bool) []u
 }
 
 // FilterSelf installs the filter on this thread, which will execute the command, and
-// sends the listener. It notifies of no open that is quiet (calls.Row.Quiet) if quiet is set, and of no plain call
-// (calls.Row.Plain) unless plain is set.
-func FilterSelf(kernel Identity, quiet, plain bool) error {
+// sends the listener. It notifies of no open that is quiet (calls.Row.Quiet) if Quiet is set, and of no plain call
+// (calls.Row.Plain) unless Plain is set.
+func FilterSelf(kernel Identity, of Notified) error {
 	arch, ok := calls.Arch()
 	if !ok {
 		return fmt.Errorf("no filter for %s: %w", runtime.GOARCH, errors.ErrUnsupported)
 	}
 	told := calls.Told
-	if !plain {
+	if !of.Plain {
 		told = slices.DeleteFunc(slices.Clone(told), (*calls.Row).Plain)
 	}
-	filter := callFilter(arch, told, kernel.numbers(), quiet)
+	filter := callFilter(arch, told, kernel.numbers(), of)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// A call that has been reported must not be reported again because of a signal.
 	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, since Linux 5.19

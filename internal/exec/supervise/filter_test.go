@@ -53,7 +53,7 @@ func TestCallFilter(t *testing.T) {
 	}
 	for _, tt := range cases {
 		data := map[uint32]uint32{0: tt.nr, 4: tt.arch, 16: tt.arg0, 32: tt.arg2}
-		if got := runFilter(callFilter(arch, calls.Told, Identity{}.numbers(), false), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.Ready {
+		if got := runFilter(callFilter(arch, calls.Told, Identity{}.numbers(), Notified{}), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.Ready {
 			t.Errorf("%s (%d): asks %v, want %v", tt.name, tt.nr, got, tt.Ready)
 		}
 	}
@@ -64,7 +64,7 @@ func TestRings(t *testing.T) {
 	if arch, ok := calls.Arch(); !ok || arch != unix.AUDIT_ARCH_X86_64 {
 		t.Skip("nothing rings here")
 	}
-	filter := callFilter(unix.AUDIT_ARCH_X86_64, calls.Told, Identity{}.numbers(), true)
+	filter := callFilter(unix.AUDIT_ARCH_X86_64, calls.Told, Identity{}.numbers(), Notified{Quiet: true})
 	for nr, want := range map[uint32]uint32{
 		doorbell.Base - 1: unix.SECCOMP_RET_ALLOW, doorbell.Base: unix.SECCOMP_RET_TRACE,
 		doorbell.Base + doorbell.Calls - 1: unix.SECCOMP_RET_TRACE, doorbell.Base + doorbell.Calls: unix.SECCOMP_RET_ALLOW,
@@ -76,13 +76,32 @@ func TestRings(t *testing.T) {
 	}
 }
 
+// TestMaps: the filter notifies of the calls that may follow the mapping of a ring only if its descriptor is exchanged.
+func TestMaps(t *testing.T) {
+	arch, ok := calls.Arch()
+	if !ok {
+		t.Skip("no filter")
+	}
+	for _, maps := range []bool{false, true} {
+		filter := callFilter(arch, calls.Told, Identity{}.numbers(), Notified{Maps: maps})
+		for _, c := range []struct{ nr, arg1 uint32 }{{unix.SYS_EPOLL_CTL, unix.EPOLL_CTL_ADD}, {unix.SYS_IOCTL, unix.PERF_EVENT_IOC_ENABLE}} {
+			if asks := runFilter(filter, map[uint32]uint32{0: c.nr, 4: arch, 24: c.arg1}) == unix.SECCOMP_RET_USER_NOTIF; asks == maps {
+				t.Errorf("maps %v, call %d: asks %v", maps, c.nr, asks)
+			}
+		}
+		if runFilter(filter, map[uint32]uint32{0: unix.SYS_IOCTL, 4: arch, 24: unix.PERF_EVENT_IOC_SET_BPF}) != unix.SECCOMP_RET_USER_NOTIF {
+			t.Errorf("maps %v: PERF_EVENT_IOC_SET_BPF is not asked for", maps)
+		}
+	}
+}
+
 // TestQuietOpens: the filter notifies of the opens that calls.Row.Quiet does not name, and of no others.
 func TestQuietOpens(t *testing.T) {
 	arch, ok := calls.Arch()
 	if !ok {
 		t.Skip("no filter")
 	}
-	filter := callFilter(arch, calls.Told, Identity{}.numbers(), true)
+	filter := callFilter(arch, calls.Told, Identity{}.numbers(), Notified{Quiet: true})
 	cwd := uint64(1<<64 + unix.AT_FDCWD)
 	for _, c := range calls.Told {
 		if !c.OpensFile() {
@@ -135,7 +154,7 @@ func TestPerfMapFilter(t *testing.T) {
 		{8192, read, private | unix.MAP_FIXED | unix.MAP_DENYWRITE, 3, false},
 	} {
 		data := map[uint32]uint32{0: unix.SYS_MMAP, 4: arch, 24: tt.length, 32: tt.prot, 40: tt.flags, 48: tt.fd}
-		if got := runFilter(callFilter(arch, calls.Told, Identity{}.numbers(), false), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.Ready {
+		if got := runFilter(callFilter(arch, calls.Told, Identity{}.numbers(), Notified{}), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.Ready {
 			t.Errorf("%+v: asks %v", tt, got)
 		}
 	}
@@ -201,7 +220,7 @@ func TestSwapBackFilter(t *testing.T) {
 		{unix.SYS_EPOLL_CTL, unix.EPOLL_CTL_MOD, false},
 	} {
 		data := map[uint32]uint32{0: tt.nr, 4: arch, 24: tt.argument}
-		if got := runFilter(callFilter(arch, calls.Told, Identity{}.numbers(), false), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.ask {
+		if got := runFilter(callFilter(arch, calls.Told, Identity{}.numbers(), Notified{}), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.ask {
 			t.Errorf("%+v: asks %v", tt, got)
 		}
 	}

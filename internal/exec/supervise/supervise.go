@@ -56,6 +56,7 @@ type Supervised struct {
 	BPF    string // what --bpf says
 	Quiet  bool   // the serving process sees to calls by itself
 	Plain  bool   // the supervisor tells of plain calls (calls.Row.Plain)
+	Maps   bool   // no descriptor is exchanged while it is mapped (perfcalls.go)
 	// Guard is the socket to the process that waits in Guard, or nil if there is none.
 	Guard *os.File
 }

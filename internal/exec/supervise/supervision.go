@@ -74,6 +74,9 @@ func Command(log *logrus.Logger, name string, args []string, of Supervised) (cmd
 	if of.Plain {
 		own = append(own, "--plain")
 	}
+	if of.Maps {
+		own = append(own, "--maps")
+	}
 	cmd = exec.Command(ownFile, slices.Concat(own, []string{"--"}, args)...)
 	cmd.ExtraFiles = []*os.File{theirs}
 	sup = &Supervision{Over: make(chan struct{}), sockets: [2]*os.File{ours, theirs}}

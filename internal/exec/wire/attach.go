@@ -13,6 +13,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/internal/exec/hostview"
+	"github.com/kprobefs/kprobefs/internal/exec/perffd"
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
@@ -94,6 +95,7 @@ func (attaching) Release() {}
 // the file that has the shared word, which the supervisor can only read.
 func (c *conn) hello(q *Question, f *os.File) (state *os.File, err error) {
 	h := c.machine
+	h.Maps = perffd.Mappable()
 	if q.Mirror == MirrorAll || q.Mirror == MirrorStops || q.Mirror == MirrorChanges {
 		blind, err := c.join(q.Mirror)
 		if err != nil {

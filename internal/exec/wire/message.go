@@ -167,6 +167,7 @@ type Hello struct {
 	Shown   Shown  // the kernel's file whose tree it is
 	Blind   string // why reads, writes and the like are not seen, or ""
 	Plain   bool   // the serving process needs not to be told of calls that are plain (calls.Row.Plain)
+	Maps    bool   // descriptors of perf_event_open(2) and bpf(2) can be mapped as they are
 }
 
 // Shown names the kernel of a file, whose tree is served. Both names are empty for an emulated kernel.
