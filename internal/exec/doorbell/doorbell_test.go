@@ -224,12 +224,12 @@ func TestRefused(t *testing.T) {
 		"no instruction before":     {0x62, 0, 0, 0, 0, 0x0f, 0x05},
 	} {
 		s := sweep{base: 0x1000, code: append(code, ret...), targets: newBits(len(code) + 1), known: newBits(len(code) + 1)}
-		if err := s.run(&functions{starts: []uint64{0x1000}}); !errors.Is(err, ErrText) {
+		if err := s.run(functions{{0x1000, 0x1000}}); !errors.Is(err, ErrText) {
 			t.Errorf("%s: %v, sites %v", name, err, s.sites)
 		}
 	}
 	s := sweep{base: 0x1000, code: []byte{0x90, 0x0f, 0x05}, targets: newBits(3), known: newBits(3)}
-	if err := s.run(&functions{}); !errors.Is(err, ErrText) {
+	if err := s.run(nil); !errors.Is(err, ErrText) {
 		t.Errorf("no function: %v", err)
 	}
 }
@@ -244,12 +244,10 @@ func TestData(t *testing.T) {
 	function := slices.Concat(call, bytes.Repeat([]byte{0x90}, 200), []byte{0xc3})
 	size := uint64(len(function))
 	everything, code := []span{{base, base + size + 8}}, []span{{base, base + size}}
-	starts := []uint64{base}
-	told := &functions{starts: starts, ends: map[uint64]uint64{base: base + size}}
-	untold := &functions{starts: starts}
+	told, untold := functions{{base, base + size}}, functions{{base, base}}
 	for name, c := range map[string]struct {
 		after    []byte
-		known    *functions
+		known    functions
 		sections []span
 		sites    int // 0: it is refused
 	}{

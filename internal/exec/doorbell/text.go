@@ -63,7 +63,7 @@ func Read(r io.ReaderAt) (*Text, error) {
 		return &Text{}, nil // its calls are not mirrored either
 	}
 	t := &Text{}
-	var known *functions
+	var known functions
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
 			continue
@@ -122,33 +122,26 @@ func (b bits) add(at int) {
 
 func (b bits) has(at int) bool { return at >= 0 && at/64 < len(b) && b[at/64]>>(at%64)&1 != 0 }
 
-// functions are the places of a file's functions, as its tables tell of them.
-type functions struct {
-	starts []uint64          // where they begin, in order
-	ends   map[uint64]uint64 // by where they begin: where those end of which that is known
-}
+// span is a part of a file's addresses. Where it ends may not be known: then end is start.
+type span struct{ start, end uint64 }
 
-func (f *functions) add(start, size uint64) {
-	f.starts = append(f.starts, start)
-	if size > 0 {
-		f.ends[start] = max(f.ends[start], start+size)
-	}
-}
+// functions are the places of a file's functions, as its tables tell of them: one for each start, in order.
+type functions []span
 
 // findFunctions finds the functions of a file by its unwind tables, symbols and sections, or by Go's tables.
-func findFunctions(f *elf.File) *functions {
-	all := &functions{ends: map[uint64]uint64{}}
+func findFunctions(f *elf.File) functions {
+	var all functions
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_GNU_EH_FRAME {
 			continue
 		}
 		if b, err := content(p, p.Filesz); err == nil {
-			all.starts = frames(p.Vaddr, b)
+			all = append(all, frames(p.Vaddr, b)...)
 		}
 	}
 	if s := f.Section(".eh_frame"); s != nil && s.Size <= maxText {
 		if b, err := s.Data(); err == nil {
-			all.describe(s.Addr, b)
+			all = append(all, descriptions(s.Addr, b)...)
 		}
 	}
 	for _, of := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
@@ -158,23 +151,18 @@ func findFunctions(f *elf.File) *functions {
 		}
 		for _, s := range symbols {
 			if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF {
-				all.add(s.Value, s.Size)
+				all = append(all, span{s.Value, s.Value + s.Size})
 			}
 		}
 	}
 	for _, s := range executableSections(f) { // such as .init, which no table tells of
-		all.add(s.start, 0)
+		all = append(all, span{s.start, s.start})
 	}
-	for _, start := range goFunctions(f) {
-		all.add(start, 0)
-	}
-	slices.Sort(all.starts)
-	all.starts = slices.Compact(all.starts)
-	return all
+	all = append(all, goFunctions(f)...)
+	// Of those that begin at one place, the longest is the first.
+	slices.SortFunc(all, func(a, b span) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) })
+	return slices.CompactFunc(all, func(a, b span) bool { return a.start == b.start })
 }
-
-// span is a part of a file's addresses.
-type span struct{ start, end uint64 }
 
 // executableSections returns the sections that have code. A file may have none.
 func executableSections(f *elf.File) (all []span) {
@@ -186,8 +174,8 @@ func executableSections(f *elf.File) (all []span) {
 	return all
 }
 
-// frames returns the addresses in the table of .eh_frame_hdr, which is at addr.
-func frames(addr uint64, b []byte) (all []uint64) {
+// frames returns the functions in the table of .eh_frame_hdr, which is at addr. It does not say where they end.
+func frames(addr uint64, b []byte) (all functions) {
 	// version, encodings of the pointer to .eh_frame, of the count, and of the table
 	const version, pcrel4, udata4, datarel4 = 1, 0x1b, 0x03, 0x3b
 	const head, row = 12, 8
@@ -196,13 +184,14 @@ func frames(addr uint64, b []byte) (all []uint64) {
 	}
 	n := int(binary.LittleEndian.Uint32(b[8:]))
 	for rows := b[head:]; n > 0 && len(rows) >= row; n, rows = n-1, rows[row:] {
-		all = append(all, addr+uint64(int64(int32(binary.LittleEndian.Uint32(rows)))))
+		start := addr + uint64(int64(int32(binary.LittleEndian.Uint32(rows))))
+		all = append(all, span{start, start})
 	}
 	return all
 }
 
-// describe adds the functions of .eh_frame, which is at addr.
-func (f *functions) describe(addr uint64, b []byte) {
+// descriptions returns the functions of .eh_frame, which is at addr.
+func descriptions(addr uint64, b []byte) (all functions) {
 	const pcrel4 = 0x1b
 	encodings := map[int]byte{} // of addresses, by the place of the common part
 	for at := 0; at+12 <= len(b); {
@@ -217,11 +206,12 @@ func (f *functions) describe(addr uint64, b []byte) {
 			encodings[at] = encoding(entry)
 		case len(entry) >= 12 && encodings[at+4-common] == pcrel4:
 			place := addr + uint64(at+8)
-			length := binary.LittleEndian.Uint32(entry[8:])
-			f.add(place+uint64(int64(int32(binary.LittleEndian.Uint32(entry[4:])))), uint64(length))
+			start := place + uint64(int64(int32(binary.LittleEndian.Uint32(entry[4:]))))
+			all = append(all, span{start, start + uint64(binary.LittleEndian.Uint32(entry[8:]))})
 		}
 		at += 4 + size
 	}
+	return all
 }
 
 // encoding returns how a common information entry has addresses encoded, or 0 if it does not say so.
@@ -259,7 +249,7 @@ func encoding(entry []byte) byte {
 }
 
 // goFunctions returns the functions of a Go program, which has no unwind tables of C.
-func goFunctions(f *elf.File) (all []uint64) {
+func goFunctions(f *elf.File) (all functions) {
 	defer func() {
 		if recover() != nil { // a damaged table
 			all = nil
@@ -278,7 +268,7 @@ func goFunctions(f *elf.File) (all []uint64) {
 		return nil
 	}
 	for _, f := range symbols.Funcs {
-		all = append(all, f.Entry)
+		all = append(all, span{f.Entry, f.Entry})
 	}
 	return all
 }
@@ -303,7 +293,7 @@ type around struct {
 
 var syscallInsn = []byte{0x0f, 0x05}
 
-func (s *sweep) run(known *functions) error {
+func (s *sweep) run(known functions) error {
 	told := s.told(known)
 	for from, done := 0, 0; ; from++ {
 		n := bytes.Index(s.code[from:], syscallInsn)
@@ -359,7 +349,7 @@ func (s *sweep) isData(place int) bool {
 }
 
 // told reports whether the tables tell of most code, so that what they do not tell of can be data.
-func (s *sweep) told(known *functions) bool {
+func (s *sweep) told(known functions) bool {
 	covered, all := uint64(0), uint64(0)
 	for _, a := range s.sections {
 		if a.start >= s.base && a.start < s.base+uint64(len(s.code)) {
@@ -367,13 +357,10 @@ func (s *sweep) told(known *functions) bool {
 		}
 	}
 	last := s.base
-	for _, start := range known.starts {
-		if start < s.base || start >= s.base+uint64(len(s.code)) {
-			continue
-		}
-		if end := known.ends[start]; end > last {
-			covered += end - max(start, last)
-			last = end
+	for _, f := range known {
+		if f.start >= s.base && f.start < s.base+uint64(len(s.code)) && f.end > last {
+			covered += f.end - max(f.start, last)
+			last = f.end
 		}
 	}
 	return all > 0 && covered >= all/4*3
@@ -393,20 +380,21 @@ func (s *sweep) reaches(from, place int) bool {
 
 // bounds returns where the function begins in which a place is, or which is the last before it, how many bytes it has,
 // 0 if that is not known, and where the next one begins. at is -1 if none is known.
-func (s *sweep) bounds(known *functions, place int) (at, size, end int) {
-	i, _ := slices.BinarySearch(known.starts, s.base+uint64(place)+1)
-	if i == 0 || known.starts[i-1] < s.base {
+func (s *sweep) bounds(known functions, place int) (at, size, end int) {
+	addr := s.base + uint64(place)
+	i, _ := slices.BinarySearchFunc(known, addr+1, func(f span, addr uint64) int { return cmp.Compare(f.start, addr) })
+	if i == 0 || known[i-1].start < s.base {
 		return -1, 0, 0
 	}
-	start := known.starts[i-1]
-	end = len(s.code)
-	if i < len(known.starts) && known.starts[i] < s.base+uint64(end) {
-		end = int(known.starts[i] - s.base)
+	f := known[i-1]
+	at, end = int(f.start-s.base), len(s.code)
+	if i < len(known) && known[i].start < s.base+uint64(end) {
+		end = int(known[i].start - s.base)
 	}
-	if known.ends[start] > start {
-		size = min(int(known.ends[start]-start), end-int(start-s.base))
+	if f.end > f.start {
+		size = int(min(f.end-f.start, uint64(end-at)))
 	}
-	return int(start - s.base), size, end
+	return at, size, end
 }
 
 // function decodes the instructions of a function, up to one that is none.

@@ -179,25 +179,61 @@ func ReadString(tid int, addr uint64) []byte {
 	return text
 }
 
-// ReadVector reads a NULL-terminated array of strings.
+// ReadVector reads a NULL-terminated array of strings of at most PATH_MAX bytes.
 func ReadVector(tid int, addr uint64) [][]byte {
 	if addr == 0 {
 		return nil
 	}
-	all := [][]byte{}
-	for size := 0; size < maxVector; addr += 8 {
-		p := proc.ReadMemory(tid, addr, make([]byte, 8))
-		if len(p) < 8 || binary.NativeEndian.Uint64(p) == 0 {
-			break
+	all, text := [][]byte{}, window{tid: tid}
+	for size := 0; size < maxVector; {
+		const many = 64
+		pointers := proc.ReadMemory(tid, addr, make([]byte, 8*many))
+		addr += 8 * many
+		for range many {
+			if len(pointers) < 8 || binary.NativeEndian.Uint64(pointers) == 0 || size >= maxVector {
+				return all
+			}
+			one := text.read(binary.NativeEndian.Uint64(pointers))
+			if one == nil {
+				return all
+			}
+			all = append(all, one)
+			size += len(one) + 1
+			pointers = pointers[8:]
 		}
-		text := ReadString(tid, binary.NativeEndian.Uint64(p))
-		if text == nil {
-			break
-		}
-		all = append(all, text)
-		size += len(text) + 1
 	}
 	return all
+}
+
+// window is a part of a thread's memory, in which its next string is likely to be, too.
+type window struct {
+	tid  int
+	from uint64
+	b    []byte
+}
+
+// read is ReadString.
+func (w *window) read(addr uint64) []byte {
+	if text := w.cut(addr); text != nil {
+		return text
+	}
+	const page, pages = 4096, 1 + unix.PathMax/4096
+	w.from = addr &^ (page - 1)
+	w.b = proc.ReadMemory(w.tid, w.from, make([]byte, pages*page))
+	return w.cut(addr)
+}
+
+// cut returns the string at an address, or nil if the end of it is not in the window.
+func (w *window) cut(addr uint64) []byte {
+	if addr < w.from || addr-w.from >= uint64(len(w.b)) {
+		return nil
+	}
+	b := w.b[addr-w.from:]
+	text, _, ended := bytes.Cut(b[:min(len(b), unix.PathMax)], []byte{0})
+	if !ended && len(text) < unix.PathMax {
+		return nil
+	}
+	return text
 }
 
 // MappedAt returns where /proc/TID/maps shows an offset of a file as code, or 0.

@@ -327,7 +327,9 @@ const futexWaitPrivate, futexWakePrivate = 128, 129
 // for the guest, and looks for stops of other threads now and then.
 func (m *Mirror) run(started chan struct{}) {
 	runtime.LockOSThread()
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1) // this thread's: it must not take that of a vCPU
+	// One for this thread, which must not take that of a vCPU, and two for those that wait in system calls for messages
+	// and for forks: Go's monitor takes up to 10 ms to notice that these do nothing, and a new goroutine would wait so long.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 3)
 	m.tid = unix.Gettid()
 	hostview.SetSignalFlags(unix.SIGCHLD, hostview.SaNoCldStop, 0)
 	hostview.SetSignalFlags(hostview.InterruptSignal, 0, hostview.SaRestart)

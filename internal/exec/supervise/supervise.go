@@ -35,6 +35,7 @@ package supervise
 
 import (
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -93,7 +94,12 @@ func newSupervisor(log *logrus.Logger, listener int, of Supervised) *supervisor 
 }
 
 // run answers notifications until the last process with the filter ends.
-func (s *supervisor) run() { s.notifications.Run() }
+func (s *supervisor) run() {
+	// Two wait in system calls, for notifications and for the serving process: Go's monitor takes up to 10 ms to notice that
+	// they do nothing, and a new goroutine would wait so long.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 2)
+	s.notifications.Run()
+}
 
 // later answers a notification without delaying others.
 func (s *supervisor) later(c *notify.Caller, answer func()) {
