@@ -114,14 +114,11 @@ func (v *verifier) exit(s *state, at int) (done bool, err error) {
 	if s.lock != 0 {
 		return false, v.refuse(syscall.EINVAL, "bpf_spin_unlock is missing")
 	}
+	if err := v.allReturned(s); err != nil {
+		return false, err
+	}
 	if len(s.frames) > 1 {
 		return false, v.leave(s)
-	}
-	if len(s.refs) > 0 {
-		for _, r := range s.refs {
-			v.log.printf("Unreleased reference id=%d alloc_insn=%d\n", r.id, r.insn)
-		}
-		return false, fmt.Errorf("a record is not given back: %w", syscall.EINVAL)
 	}
 	if err := v.readable(s, r0); err != nil {
 		return false, err
@@ -134,6 +131,18 @@ func (v *verifier) exit(s *state, at int) (done bool, err error) {
 		return true, v.inRange(ret, "async callback", 0)
 	}
 	return true, v.returned(ret)
+}
+
+// allReturned is check_reference_leak.
+func (v *verifier) allReturned(s *state) error {
+	leaks := s.leaks()
+	for _, r := range leaks {
+		v.log.printf("Unreleased reference id=%d alloc_insn=%d\n", r.id, r.insn)
+	}
+	if len(leaks) > 0 {
+		return fmt.Errorf("a record is not given back: %w", syscall.EINVAL)
+	}
+	return nil
 }
 
 // leave follows the return from a function to another one.
@@ -149,15 +158,16 @@ func (v *verifier) leave(s *state) error {
 		}
 	}
 	if v.log.verbose() {
-		v.log.printf("returning from callee:\n%s\n", v.text(s, f, len(s.frames)-1, true))
+		v.log.printf("returning from callee:\n%s\n", v.text(f, len(s.frames)-1, true))
 	}
 	s.frames = s.frames[:len(s.frames)-1]
 	if !f.callback {
 		s.regs()[r0] = *ret
+		s.top().refs = f.refs
 	}
 	s.pc = f.site + 1
 	if v.log.verbose() {
-		v.log.printf("to caller at %d:\n%s\n", s.pc, v.text(s, s.top(), len(s.frames)-1, true))
+		v.log.printf("to caller at %d:\n%s\n", s.pc, v.text(s.top(), len(s.frames)-1, true))
 	}
 	v.arrived = true
 	return nil

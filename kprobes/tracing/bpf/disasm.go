@@ -67,7 +67,7 @@ func (i insn) text(next insn) string {
 }
 
 func (i insn) atomicText(size string) string {
-	at := fmt.Sprintf("(r%d %+d)", i.dst, i.off)
+	at := fmt.Sprintf("(%s *)(r%d %+d)", size, i.dst, i.off)
 	ops := map[int32]string{aluADD: "add", aluAND: "and", aluOR: "or", aluXOR: "xor"}
 	bits := map[string]string{"u64": "64", "u32": ""}[size]
 	switch {
@@ -78,5 +78,5 @@ func (i insn) atomicText(size string) string {
 	case i.imm&atomicFetch != 0:
 		return fmt.Sprintf("r%d = atomic%s_fetch_%s(%s, r%d)", i.src, bits, ops[i.imm&^atomicFetch], at, i.src)
 	}
-	return fmt.Sprintf("lock *(%s *)(r%d %+d) %s r%d", size, i.dst, i.off, aluNames[uint8(i.imm)>>4], i.src)
+	return fmt.Sprintf("lock *%s %s r%d", at, aluNames[uint8(i.imm)>>4], i.src)
 }

@@ -1,6 +1,9 @@
 package bpf
 
-import "syscall"
+import (
+	"slices"
+	"syscall"
+)
 
 // helperCall is what the arguments of a call of a helper are.
 type helperCall struct {
@@ -34,15 +37,23 @@ func (v *verifier) callHelper(s *state, i insn, h *helper, at int) error {
 	caller := s.top()
 	size, third := caller.regs[2], caller.regs[3] // of a record, of memory
 	if c.record.ref != 0 {
-		s.release(c.record.ref)
+		if !s.release(c.record.ref) {
+			return v.refuse(syscall.EINVAL, "func %s#%d reference has not been acquired before", h.name, i.imm)
+		}
+	}
+	if i.imm == helperTailCall {
+		if err := v.allReturned(s); err != nil {
+			v.log.printf("tail_call would lead to reference leak\n")
+			return err
+		}
 	}
 	if err := v.callBack(s, at, &c); err != nil {
 		return err
 	}
-	for r := range uint8(6) {
+	for r := range numArgs + 1 {
 		v.shownRegs |= 1 << r
 		caller.regs[r].become(none())
-		caller.regs[r].live |= liveWritten
+		s.regs()[r].live |= liveWritten // of a function that is called back, too
 	}
 	if h.ret != retVoid {
 		caller.regs[r0].become(v.result(s, at, &c, size, third))
@@ -90,7 +101,7 @@ func (v *verifier) result(s *state, at int, c *helperCall, size, third value) va
 		v.newID()
 		id := v.newID()
 		r.typ, r.size, r.id, r.ref = regRecordOrNull, int32(size.umax), id, id
-		s.refs = append(s.refs, reference{id: id, insn: at})
+		s.acquire(id, at)
 	case retMemOrNull:
 		r.typ, r.size, r.id = regMemOrNull, int32(third.bits), v.newID()
 	case retTask:
@@ -124,6 +135,11 @@ func (v *verifier) callBack(s *state, at int, c *helperCall) error {
 		v.async(s, c.callback, c.m)
 		return nil
 	}
+	if c.nr == helperLoop {
+		if err := v.inlined(s, at, c.callback); err != nil {
+			return err
+		}
+	}
 	typed := func(t regType) value {
 		p := pointer(t)
 		p.m = c.m
@@ -139,43 +155,73 @@ func (v *verifier) callBack(s *state, at int, c *helperCall) error {
 	return v.enter(s, at, c.callback, args)
 }
 
+// loopCall is what a call of bpf_loop has as a function, and whether Linux may put the loop in its place: it calls the same function
+// without flags each time.
+type loopCall struct {
+	callback int
+	fits     bool
+}
+
+// inlined is update_loop_inline_state. As long as a call of bpf_loop may be replaced, its flags have to be 0 precisely.
+func (v *verifier) inlined(s *state, at, callback int) error {
+	l, known := v.loops[at]
+	if !known {
+		l = &loopCall{callback: callback, fits: true}
+		if v.loops == nil {
+			v.loops = map[int]*loopCall{}
+		}
+		v.loops[at] = l
+	}
+	if !l.fits {
+		return nil
+	}
+	null := s.regs()[4].isNull()
+	l.fits = null && l.callback == callback
+	if !null {
+		return nil
+	}
+	return v.precisely(s, 4)
+}
+
 // enter begins a function of the program; args are its arguments if a helper calls it, or nil for those of the call.
 func (v *verifier) enter(s *state, site, to int, args []value) error {
 	if len(s.frames) == maxFrames {
 		return v.refuse(syscall.E2BIG, "the call stack of %d frames is too deep", maxFrames)
 	}
+	v.compareTypes(s, v.function(to))
 	f := newFunction(len(s.frames), site, to)
 	f.callback = args != nil
 	caller := s.top()
-	if args == nil { // they stay what they were for the marks of what is read
-		copy(f.regs[1:6], caller.regs[1:6])
-		for r := range uint8(6) {
-			caller.regs[r].become(none())
-			caller.regs[r].live |= liveWritten
-		}
+	if args == nil {
+		args = caller.regs[1:6]
 	}
-	for n, arg := range args {
-		f.regs[n+1].become(arg)
+	copy(f.regs[1:], args) // they stay the registers that they were for the marks of what is read
+	for r := range numArgs + 1 {
+		caller.regs[r].become(none())
+		caller.regs[r].live |= liveWritten
 	}
-	f.async = caller.async
+	f.async, f.refs = caller.async, slices.Clone(caller.refs)
 	s.frames = append(s.frames, f)
 	s.pc = to
 	v.showAll()
 	if v.log.verbose() {
-		v.log.printf("caller:\n%s\n", v.text(s, caller, len(s.frames)-2, true))
-		v.log.printf("callee:\n%s\n", v.text(s, f, len(s.frames)-1, true))
+		v.log.printf("caller:\n%s\n", v.text(caller, len(s.frames)-2, true))
+		v.log.printf("callee:\n%s\n", v.text(f, len(s.frames)-1, true))
 	}
 	return nil
 }
 
-// release gives a record back: nothing refers to it any more.
-func (s *state) release(ref uint32) {
-	s.drop(ref)
+// release gives a record back: nothing refers to it any more. It returns false as drop does.
+func (s *state) release(ref uint32) bool {
+	if !s.drop(ref) {
+		return false
+	}
 	s.each(func(v *value) {
 		if v.ref == ref {
 			v.forget()
 		}
 	})
+	return true
 }
 
 // sized is check_mem_size_reg: the register before it points to so many bytes.
@@ -232,9 +278,6 @@ func (v *verifier) memory(s *state, c *helperCall, r uint8, size int, want argTy
 		return v.mapRange(p, a.reg, 0, size, c.uninit, true)
 	case p.typ != regStack:
 		return v.access(s, a)
-	}
-	if size == 0 {
-		return nil
 	}
 	lo, hi, err := v.stackRange(p, a, "indirect access to", "indirect access to")
 	if err != nil {

@@ -79,6 +79,7 @@ const (
 	helperFuncRet          = 184
 	helperFuncArgCnt       = 185
 	helperMapPeek          = 89
+	helperLoop             = 181
 	helperRingDrain        = 209
 	helperSpinLock         = 93
 	helperSpinUnlock       = 94
@@ -152,7 +153,7 @@ func helperTable() map[int32]*helper {
 		174:                {"bpf_get_attach_cookie", func(r *run, _ *[5]uint64) uint64 { return r.cookie }, retInteger, [5]argType{argCtx}, false},
 		177:                {"bpf_trace_vprintk", (*run).traceVprintk, retInteger, [5]argType{argMem, argSize, argMemOrNull, argSizeOrZero}, true},
 		helperKallsymsName: {"bpf_kallsyms_lookup_name", (*run).kallsymsLookup, retInteger, [5]argType{argMem, argSizeOrZero, any_, argUninitLong}, false},
-		181:                {"bpf_loop", (*run).loop, retInteger, [5]argType{any_, argFunc, argStackOrNull, any_}, false},
+		helperLoop:         {"bpf_loop", (*run).loop, retInteger, [5]argType{any_, argFunc, argStackOrNull, any_}, false},
 		182:                {"bpf_strncmp", (*run).strncmp, retInteger, [5]argType{argMem, argSize, argConstString}, false},
 		183:                {"bpf_get_func_arg", (*run).funcArg, retInteger, [5]argType{argCtx, any_, argUninitLong}, false},
 		184:                {"bpf_get_func_ret", (*run).funcRet, retInteger, [5]argType{argCtx, argUninitLong}, false},

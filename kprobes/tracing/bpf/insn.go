@@ -112,6 +112,11 @@ const (
 	atomicCMPXCHG = 0xf0 | atomicFetch
 )
 
+// fetches reports whether an instruction is an atomic store that gives the old value to a register.
+func (i insn) fetches() bool {
+	return i.class() == classSTX && i.mode() == modeAtomic && i.imm&atomicFetch != 0
+}
+
 // Values of src in a 64-bit immediate load and in a call.
 const (
 	pseudoMapFD       = 1

@@ -86,7 +86,7 @@ func (v *verifier) backtrack(s *state, frame int, w wanted) error {
 		}
 		changed, known := s.markPrecise(frame, &w)
 		if !known {
-			s.allPreciseFrom()
+			s.allPrecise()
 			return nil
 		}
 		if v.log.detailed() {
@@ -94,7 +94,7 @@ func (v *verifier) backtrack(s *state, frame int, w wanted) error {
 			if changed {
 				had = "didn't have"
 			}
-			v.log.printf("parent %s regs=%x stack=%x marks:%s\n", had, w.regs, w.slots, v.text(s, s.frames[frame], frame, true))
+			v.log.printf("parent %s regs=%x stack=%x marks:%s\n", had, w.regs, w.slots, v.text(s.frames[frame], frame, true))
 		}
 		if w.none() || !changed {
 			return nil
@@ -150,14 +150,16 @@ func (v *verifier) backOver(n int, w *wanted) (all bool, err error) {
 			w.regs |= src
 		}
 	case classLDX:
-		if w.regs&dst == 0 {
+		w.load(i, dst, i.src)
+	case classST, classSTX:
+		if i.fetches() {
+			old := src
+			if i.imm == atomicCMPXCHG {
+				old = 1
+			}
+			w.load(i, old, i.dst)
 			return false, nil
 		}
-		w.regs &^= dst
-		if i.src == r10 { // other memory keeps no precision
-			w.slots |= slotOf(i)
-		}
-	case classST, classSTX:
 		if w.regs&dst != 0 { // the difference of two pointers
 			return true, nil
 		}
@@ -175,6 +177,17 @@ func (v *verifier) backOver(n int, w *wanted) (all bool, err error) {
 		return v.backOverJump(i, w)
 	}
 	return false, nil
+}
+
+// load replaces a register that was loaded by what it was loaded from, if that is a slot: other memory keeps no precision.
+func (w *wanted) load(i insn, to uint32, from uint8) {
+	if w.regs&to == 0 {
+		return
+	}
+	w.regs &^= to
+	if from == r10 {
+		w.slots |= slotOf(i)
+	}
 }
 
 // slotOf returns the slot that an instruction accesses by the frame pointer.
@@ -243,13 +256,7 @@ func (s *state) markPrecise(frame int, w *wanted) (changed, known bool) {
 
 // allPrecise marks all numbers of the states that were kept before s.
 func (s *state) allPrecise() {
-	if s.parent != nil {
-		s.parent.allPreciseFrom()
-	}
-}
-
-func (s *state) allPreciseFrom() {
-	for ; s != nil; s = s.parent {
+	for s = s.parent; s != nil; s = s.parent {
 		s.each(func(v *value) { v.precise = v.precise || v.typ == regScalar })
 	}
 }

@@ -76,10 +76,10 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 		if p.btf.kernel && (a.u32(88) != 0 || a.u32(104) != 0) {
 			return Result{}, fmt.Errorf("the kernel's own types for a program: %w", syscall.EACCES)
 		}
-		if p.funcs, err = readInfo(c, a.u32(76), a.u64(80), a.u32(88), funcInfoSize, p.entry); err != nil {
+		if p.funcs, err = readInfo(c, a.u32(76), a.u64(80), a.u32(88), funcInfoSize); err != nil {
 			return Result{}, err
 		}
-		if p.lines, err = readInfo(c, a.u32(92), a.u64(96), a.u32(104), lineInfoSize, nil); err != nil {
+		if p.lines, err = readInfo(c, a.u32(92), a.u64(96), a.u32(104), lineInfoSize); err != nil {
 			return Result{}, err
 		}
 	}
@@ -339,8 +339,8 @@ const (
 )
 
 // readInfo reads such records. It fails with EINVAL for a size of another form, with E2BIG for records with more than is
-// known, and with EINVAL for a record that does not begin at an instruction in order.
-func readInfo(c Caller, size uint32, at uint64, count uint32, known int, may func(off uint32) bool) (t infoTable, err error) {
+// known.
+func readInfo(c Caller, size uint32, at uint64, count uint32, known int) (t infoTable, err error) {
 	switch {
 	case count == 0:
 		return t, nil
@@ -348,7 +348,6 @@ func readInfo(c Caller, size uint32, at uint64, count uint32, known int, may fun
 		return t, fmt.Errorf("%d records of %d bytes: %w", count, size, syscall.EINVAL)
 	}
 	t.size = known
-	last := int64(-1)
 	for n := range uint64(count) {
 		b, err := read(c, at+n*uint64(size), int(size))
 		if err != nil {
@@ -357,11 +356,6 @@ func readInfo(c Caller, size uint32, at uint64, count uint32, known int, may fun
 		if len(bytes.Trim(b[known:], "\x00")) > 0 {
 			return t, fmt.Errorf("a record with more than is known: %w", syscall.E2BIG)
 		}
-		off := binary.LittleEndian.Uint32(b)
-		if int64(off) <= last || n == 0 && off != 0 || may != nil && !may(off) {
-			return t, fmt.Errorf("a record of instruction %d: %w", off, syscall.EINVAL)
-		}
-		last = int64(off)
 		t.records = append(t.records, b[:known]...)
 	}
 	return t, nil
@@ -376,9 +370,6 @@ func (t infoTable) typeAt(insn int) uint32 {
 	}
 	return 0
 }
-
-// entry reports whether there is an instruction, which may be the first one of a function.
-func (p *Prog) entry(off uint32) bool { return int(off) < len(p.insns) }
 
 // infoPlace is where struct bpf_prog_info has the size of a record, the caller's room for them, and how many there are.
 type infoPlace struct{ size, at, count int }

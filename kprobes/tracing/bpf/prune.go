@@ -119,7 +119,7 @@ func (v *verifier) looping(old, s *state) bool {
 
 // covered reports whether all that can be in s, and is used after an older state, can be in that: states_equal.
 func (s *state) covered(old *state) bool {
-	if !sameCalls(old, s) || s.lock != old.lock || len(s.refs) != len(old.refs) {
+	if !sameCalls(old, s) || s.lock != old.lock {
 		return false
 	}
 	var ids pairs
@@ -130,13 +130,13 @@ func (s *state) covered(old *state) bool {
 				return false
 			}
 		}
-		if !o.stackSafe(f, &ids) {
+		if !o.stackSafe(f, &ids) || len(f.refs) != len(o.refs) {
 			return false
 		}
-	}
-	for n, r := range s.refs {
-		if !ids.match(old.refs[n].id, r.id) {
-			return false
+		for n, r := range f.refs {
+			if !ids.match(o.refs[n].id, r.id) {
+				return false
+			}
 		}
 	}
 	return true

@@ -206,6 +206,7 @@ func compareBits(op uint8, yes, no *value, n, width uint64) {
 		return
 	}
 	no.tnum = no.and(exactly(^n | ^width))
+	no.span64, no.low = wholly[uint64, int64](), wholly[uint32, int32]() // they may contradict the bits on a way that is never taken
 	if n&(n-1) == 0 && n != 0 {
 		yes.tnum = yes.or(exactly(n))
 	}

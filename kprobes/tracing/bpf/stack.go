@@ -24,7 +24,7 @@ func (v *verifier) stackWrite(s *state, p value, lo, hi int, a access) error {
 		}
 		sl.spill(*reg, a.size)
 		return nil
-	case reg == nil && a.imm != 0 && b == 7:
+	case reg == nil && !a.anything && a.imm != 0 && b == 7:
 		sl.spill(constant(uint64(int64(a.imm))), a.size)
 		return nil
 	case reg != nil && reg.typ != regScalar:

@@ -43,6 +43,8 @@ type function struct {
 	entry    int    // its first instruction
 	callback bool
 	async    int // counts the timers that have called it
+
+	refs []reference // what has to be given back, also what its callers have acquired
 }
 
 // grow makes the stack at least as deep as an offset.
@@ -56,7 +58,6 @@ func (f *function) grow(off int) {
 type state struct {
 	pc     int
 	frames []*function
-	refs   []reference
 	lock   uint32 // the value whose lock is taken, or 0
 
 	parent      *state // what was kept last on the path
@@ -73,8 +74,9 @@ type jump struct{ to, from int }
 
 // reference is a record that has to be given back.
 type reference struct {
-	id   uint32
-	insn int
+	id       uint32
+	insn     int
+	callback int // the frame of the callback that has acquired it, or 0: only that one may give it back
 }
 
 func (s *state) top() *function { return s.frames[len(s.frames)-1] }
@@ -83,11 +85,11 @@ func (s *state) regs() *[maxReg]value { return &s.top().regs }
 
 func (s *state) clone() *state {
 	c := *s
-	c.refs, c.jumps = slices.Clone(s.refs), slices.Clone(s.jumps)
+	c.jumps = slices.Clone(s.jumps)
 	c.frames = make([]*function, len(s.frames))
 	for n, f := range s.frames {
 		copied := *f
-		copied.stack = slices.Clone(f.stack)
+		copied.stack, copied.refs = slices.Clone(f.stack), slices.Clone(f.refs)
 		c.frames[n] = &copied
 	}
 	return &c
@@ -125,8 +127,46 @@ func (s *state) ended() {
 	}
 }
 
-func (s *state) drop(ref uint32) {
-	s.refs = slices.DeleteFunc(s.refs, func(r reference) bool { return r.id == ref })
+// acquire notes a record that has to be given back.
+func (s *state) acquire(id uint32, insn int) {
+	f := s.top()
+	callback := 0
+	if f.callback {
+		callback = len(s.frames) - 1
+	}
+	f.refs = append(f.refs, reference{id, insn, callback})
+}
+
+// drop forgets a record that was given back. It returns false if the function that is running may not do that.
+func (s *state) drop(ref uint32) bool {
+	f := s.top()
+	for n, r := range f.refs {
+		if r.id != ref {
+			continue
+		}
+		if f.callback && r.callback != len(s.frames)-1 {
+			return false
+		}
+		last := len(f.refs) - 1
+		f.refs[n] = f.refs[last]
+		f.refs = f.refs[:last]
+		return true
+	}
+	return false
+}
+
+// leaks returns what a function that ends had to give back.
+func (s *state) leaks() (all []reference) {
+	f := s.top()
+	if len(s.frames) > 1 && !f.callback {
+		return nil
+	}
+	for _, r := range f.refs {
+		if !f.callback || r.callback == len(s.frames)-1 {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // isNull makes all copies of a pointer NULL, or not.

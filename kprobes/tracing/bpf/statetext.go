@@ -1,14 +1,13 @@
 package bpf
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
 )
 
 // text is print_verifier_state: what registers and slots of a function hold, all or those that were looked at since the last time.
-func (v *verifier) text(s *state, f *function, frame int, all bool) string {
+func (v *verifier) text(f *function, frame int, all bool) string {
 	var b strings.Builder
 	if frame > 0 {
 		fmt.Fprintf(&b, " frame%d:", frame)
@@ -25,7 +24,7 @@ func (v *verifier) text(s *state, f *function, frame int, all bool) string {
 			fmt.Fprintf(&b, " fp%d%s=%s", -8*(n+1), sl.live, sl.text())
 		}
 	}
-	for n, r := range s.refs {
+	for n, r := range f.refs {
 		if n == 0 {
 			fmt.Fprintf(&b, " refs=%d", r.id)
 		} else {
@@ -157,7 +156,7 @@ func (v *verifier) shown() bool {
 func (v *verifier) logState(s *state) {
 	const column, tab = 40, 8
 	l := v.log
-	text := v.text(s, s.top(), len(s.frames)-1, false)
+	text := v.text(s.top(), len(s.frames)-1, false)
 	if l.insnEnd > 0 && l.insnEnd == len(l.text) {
 		l.reset(l.insnEnd - 1)
 		pad := max(l.insnLen+tab/2, column)
@@ -175,7 +174,7 @@ func (v *verifier) logInsn(s *state) {
 		return
 	}
 	if v.log.detailed() && v.arrived {
-		v.log.printf("\nfrom %d to %d:%s\n", v.prev, s.pc, v.text(s, s.top(), len(s.frames)-1, true))
+		v.log.printf("\nfrom %d to %d:%s\n", v.prev, s.pc, v.text(s.top(), len(s.frames)-1, true))
 		v.arrived = false
 	}
 	if v.shown() {
@@ -207,14 +206,14 @@ func (v *verifier) line(insn int) {
 	if p.lines.size == 0 || v.log.off() {
 		return
 	}
-	n := len(p.lines.records)/p.lines.size - 1
-	for n > 0 && int(binary.LittleEndian.Uint32(p.lines.records[n*p.lines.size:])) > insn {
+	n := p.lines.count() - 1
+	for n > 0 && int(p.lines.word(n, 0)) > insn {
 		n--
 	}
 	if v.lineSaid == n+1 {
 		return
 	}
 	v.lineSaid = n + 1
-	text := p.btf.types.nameAt(binary.LittleEndian.Uint32(p.lines.records[n*p.lines.size+8:]))
+	text := p.btf.types.nameAt(p.lines.word(n, 8))
 	v.log.printf("; %s\n", strings.TrimLeft(text, " \t\n\v\f\r"))
 }

@@ -280,14 +280,8 @@ func (v *verifier) move(s *state, i insn) {
 		dst.zeroExtend()
 		dst.sync()
 	default:
-		if src.umax <= 1<<32-1 && src.id == 0 {
-			src.id = v.newID()
-		}
-		whole := src.umax <= 1<<32-1
 		dst.become(*src)
-		if !whole {
-			dst.id = 0
-		}
+		dst.id = 0
 		dst.zeroExtend()
 		dst.sync()
 	}

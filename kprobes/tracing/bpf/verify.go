@@ -52,8 +52,10 @@ type verifier struct {
 	processed int
 	lastID    uint32
 	asyncs    []asyncCallback // functions that timers call
-	starts    []int           // of functions
-	depths    []int           // how deep their stacks are, bytes
+	loops     map[int]*loopCall
+	odd       map[int]bool // functions whose types are not what they are called with
+	starts    []int        // of functions
+	depths    []int        // how deep their stacks are, bytes
 	todo      []*state
 
 	points  []bool        // by instruction: states are compared here
@@ -88,6 +90,9 @@ func (v *verifier) verify(a *attr) error {
 	if err := v.functions(); err != nil {
 		return err
 	}
+	if err := v.described(); err != nil {
+		return err
+	}
 	if err := v.attached(); err != nil {
 		return err
 	}
@@ -100,6 +105,7 @@ func (v *verifier) verify(a *attr) error {
 	v.states = make([]*checkpoint, len(p.insns))
 	first := newFunction(0, -1, 0)
 	first.regs[1] = pointer(regCtx)
+	v.compareTypes(&state{frames: []*function{first}}, 0)
 	v.showAll()
 	v.todo = []*state{{frames: []*function{first}, branches: 1, from: -1, last: -1}}
 	for len(v.todo) > 0 {

@@ -1,21 +1,8 @@
 /* bpfload FIRST COUNT [LEVEL [s]]: loads COUNT programs that follow from their numbers, and prints for each what
  * bpf(2) says: 0 or the errno, and the last line of the verifier's log but for its statistics. With LEVEL it prints all of
  * the log at that level but how long it took, and with s the number of its lines and their sum instead. */
-#include "bpfprog.h"
-#include <errno.h>
-#include <stdio.h>
+#include "bpfwhole.h"
 #include <stdlib.h>
-
-static unsigned long long state;
-
-static unsigned rnd(unsigned n)
-{
-	unsigned long long z = (state += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return (z ^ z >> 31) % n;
-}
 
 static int hash, array, ring, stack;
 
@@ -139,32 +126,6 @@ static void some(void)
 	}
 }
 
-static char text[1 << 24];
-static int level, sums;
-
-/* Prints the log, or its sum (FNV-1a). */
-static void whole(void)
-{
-	unsigned sum = 2166136261u, lines = 0;
-	char *line, *end, *c;
-
-	for (line = text; *line; line = end) {
-		end = strchr(line, '\n');
-		end = end ? end + 1 : line + strlen(line);
-		if (!strncmp(line, "verification time ", 18))
-			continue;
-		lines++;
-		if ((c = strstr(line, " = 0xffff")) && c < end && strspn(c + 5, "0123456789abcdef") == 16)
-			memcpy(c + 3, "MAPMAPMAPMAPMAPMAP", 18);
-		if (!sums)
-			fwrite(line, 1, end - line, stdout);
-		for (c = line; c < end; c++)
-			sum = (sum ^ (unsigned char)*c) * 16777619u;
-	}
-	if (sums)
-		printf(" %u %08x\n", lines, sum);
-}
-
 static void load(unsigned number)
 {
 	union bpf_attr a;
@@ -184,19 +145,9 @@ static void load(unsigned number)
 	put(BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 	memset(&a, 0, sizeof a);
 	a.prog_type = rnd(4) ? BPF_PROG_TYPE_KPROBE : BPF_PROG_TYPE_TRACEPOINT;
-	a.insn_cnt = n, a.insns = (unsigned long)prog, a.license = (unsigned long)"GPL";
-	a.log_level = level ? level : 1, a.log_size = sizeof text, a.log_buf = (unsigned long)text;
-	text[0] = 0;
-	fd = bpf(BPF_PROG_LOAD, &a);
-	printf("%u %d", number, fd < 0 ? errno : 0);
-	if (fd >= 0)
-		close(fd);
-	if (level) {
-		if (!sums)
-			printf("\n");
-		whole();
+	fd = tell(number, &a);
+	if (level)
 		return;
-	}
 	if (fd >= 0) {
 		printf("\n");
 		return;
