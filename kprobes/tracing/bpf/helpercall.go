@@ -186,7 +186,7 @@ func (v *verifier) inlined(s *state, at, callback int) error {
 // enter begins a function of the program; args are its arguments if a helper calls it, or nil for those of the call.
 func (v *verifier) enter(s *state, site, to int, args []value) error {
 	if len(s.frames) == maxFrames {
-		return v.refuse(syscall.E2BIG, "the call stack of %d frames is too deep", maxFrames)
+		return v.refuse(syscall.E2BIG, "the call stack of %d frames is too deep", maxFrames+1)
 	}
 	v.compareTypes(s, v.function(to))
 	f := newFunction(len(s.frames), site, to)

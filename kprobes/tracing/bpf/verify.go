@@ -122,6 +122,10 @@ func (v *verifier) verify(a *attr) error {
 	if v.log.level&logLevel2 == 0 {
 		v.log.reset(0)
 	}
+	if err := v.stacksFit(); err != nil {
+		return err
+	}
+	v.inlineLoops()
 	return nil
 }
 
@@ -295,40 +299,51 @@ func known(i insn) bool {
 	return i.mode() == modeABS || i.mode() == modeIND
 }
 
-// flow is check_cfg: each instruction can be reached. It marks where paths join.
+// Whether check_cfg has come to an instruction, and whether it is done with all that follows.
+const (
+	flowNew = iota
+	flowOpen
+	flowDone
+)
+
+// flow is check_cfg: each instruction can be reached, and no function calls itself. It marks where paths join.
 func (v *verifier) flow() error {
 	insns := v.prog.insns
-	seen := make([]bool, len(insns))
-	todo := []int{0}
-	push := func(from, to int) error {
-		if to < 0 || to >= len(insns) {
-			return v.refuse(syscall.EINVAL, "jump out of range from insn %d to %d", from, to)
-		}
-		if to > 0 && insns[to-1].wideLoad() {
-			return v.refuse(syscall.EINVAL, "jump into the middle of ldimm64 insn %d", to-1)
-		}
-		if seen[to] {
-			return nil
-		}
-		seen[to] = true
-		todo = append(todo, to)
-		return nil
+	seen := make([]uint8, len(insns))
+	type visit struct {
+		insn int
+		left []int // the instructions that can follow and were not looked at
 	}
-	seen[0] = true
-	for len(todo) > 0 {
-		n := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if insns[n].wideLoad() {
-			seen[n+1] = true
-		}
-		for _, t := range v.next(n) {
-			if err := push(n, t); err != nil {
-				return err
+	open := []visit{{0, v.next(0)}}
+	seen[0] = flowOpen
+	for len(open) > 0 {
+		at := &open[len(open)-1]
+		if len(at.left) == 0 {
+			seen[at.insn] = flowDone
+			if insns[at.insn].wideLoad() {
+				seen[at.insn+1] = flowDone
 			}
+			open = open[:len(open)-1]
+			continue
+		}
+		from, to := at.insn, at.left[0]
+		at.left = at.left[1:]
+		switch {
+		case to < 0 || to >= len(insns):
+			return v.refuse(syscall.EINVAL, "jump out of range from insn %d to %d", from, to)
+		case to > 0 && insns[to-1].wideLoad():
+			return v.refuse(syscall.EINVAL, "jump into the middle of ldimm64 insn %d", to-1)
+		case seen[to] == flowNew:
+			seen[to] = flowOpen
+			open = append(open, visit{to, v.next(to)})
+		case seen[to] == flowOpen && insns[from].src == pseudoCall && insns[from].code == classJMP|jmpCALL && to != from+1:
+			v.line(from)
+			v.line(to)
+			return v.refuse(syscall.EINVAL, "back-edge from insn %d to %d", from, to)
 		}
 	}
 	for n, s := range seen {
-		if !s {
+		if s == flowNew {
 			return v.refuse(syscall.EINVAL, "unreachable insn %d", n)
 		}
 	}
