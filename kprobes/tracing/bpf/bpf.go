@@ -224,6 +224,7 @@ type Prog struct {
 	gpl      bool
 	raw      []byte // its instructions as they were given
 	insns    []insn
+	ops      []op           // the same, as they are executed
 	wide     map[int]uint64 // the values of 64-bit immediates, by instruction
 	maps     []*Map
 	refs     int

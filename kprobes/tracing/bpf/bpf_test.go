@@ -707,3 +707,33 @@ func TestKernelTypes(t *testing.T) {
 		}
 	}
 }
+
+// TestEndless: a program that the verifier would never let through ends nevertheless, by a loop, by calls in a loop, and
+// where there is no instruction.
+func TestEndless(t *testing.T) {
+	s := newSystem()
+	hit := Hit{Trap: &abi.Trap{Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, Comm: new([abi.TaskCommLen]byte)}
+	jump := func(off int16) insn { return insn{code: classJMP | jmpJA, off: off} }
+	for name, tt := range map[string]struct {
+		insns []insn
+		why   string
+	}{
+		"a loop":          {[]insn{movK(0, 0), jump(-2), exit}, "too many instructions"},
+		"calls in a loop": {[]insn{{code: classJMP | jmpCALL, src: pseudoCall, imm: 2}, jump(-2), exit, movK(0, 0), movK(0, 0), exit}, "too many instructions"},
+		"no end":          {[]insn{movK(0, 0)}, "jump out of range"},
+		"a far jump":      {[]insn{jump(100), exit}, "jump out of range"},
+		"no instruction":  {[]insn{{code: classJMP | jmpCALL, imm: 1 << 20}, exit}, "jump out of range"},
+		"calls of itself": {[]insn{{code: classJMP | jmpCALL, src: pseudoCall, imm: -1}, exit}, "the call stack is too deep"},
+	} {
+		p := &Prog{sys: s, insns: tt.insns}
+		p.translate()
+		s.mem.Lock()
+		s.run.begin(p, 0, &hit)
+		s.run.steps(0)
+		why := s.run.fault
+		s.mem.Unlock()
+		if why != tt.why {
+			t.Errorf("%s: %q, want %q", name, why, tt.why)
+		}
+	}
+}

@@ -230,22 +230,6 @@ func jiffies(ns int64) uint64 { return 1<<32 - 300*250 + uint64(ns)/4e6 }
 // cpu returns the number of the hit's CPU, as user space knows it.
 func (r *run) cpu() int { return r.sys.cpu(r.hit.Trap.CPU) }
 
-// call calls a helper. It returns replaced if a tail call has replaced the program.
-func (r *run) call(i *insn) (pc int, replaced bool) {
-	h := helpers[i.imm]
-	if h == nil || i.src != 0 {
-		r.end("unknown helper")
-		return 0, false
-	}
-	if i.imm == helperTailCall {
-		return 0, r.tailCall()
-	}
-	args := &r.args[r.nested]
-	*args = [numArgs]uint64(r.reg[firstArg : firstArg+numArgs])
-	r.reg[r0] = h.do(r, args)
-	return 0, false
-}
-
 // tailCall is bpf_tail_call: it continues with another program, unless there is none.
 func (r *run) tailCall() bool {
 	m, i := r.mapAt(r.reg[2]), uint32(r.reg[3])

@@ -104,9 +104,11 @@ type Map struct {
 	used  []bool
 	free  []int
 	next  int // elements that have never been used start here
-	old   []uint64
-	tick  uint64 // LRU: counts uses, which old has of each element
-	order []int  // queue and stack: elements, oldest first
+
+	recent int // the element that was found last
+	old    []uint64
+	tick   uint64 // LRU: counts uses, which old has of each element
+	order  []int  // queue and stack: elements, oldest first
 
 	btf      *BTF // its types, or nil
 	lock     field
@@ -362,7 +364,7 @@ func (m *Map) find(key []byte) int {
 	case m.kind == mapLPMTrie:
 		return m.longest(key)
 	}
-	n, ok := m.slots[string(key)]
+	n, ok := m.place(key)
 	if !ok {
 		return -1
 	}
@@ -371,6 +373,17 @@ func (m *Map) find(key []byte) int {
 		m.old[n] = m.tick
 	}
 	return n
+}
+
+// place returns the element of a key in a hash table. A program mostly looks for the same one as before.
+func (m *Map) place(key []byte) (n int, ok bool) {
+	if n = m.recent; n < len(m.keys) && m.used[n] && m.keys[n] == string(key) {
+		return n, true
+	}
+	if n, ok = m.slots[string(key)]; ok {
+		m.recent = n
+	}
+	return n, ok
 }
 
 // insert returns the element of a key, which it takes if there is none yet. It fails with EEXIST and
@@ -389,7 +402,7 @@ func (m *Map) insert(key []byte, flags uint64) (int, error) {
 	if m.kind == mapLPMTrie {
 		key = m.masked(key)
 	}
-	n, ok := m.slots[string(key)]
+	n, ok := m.place(key)
 	switch {
 	case ok && flags == updateNoExist:
 		return -1, syscall.EEXIST

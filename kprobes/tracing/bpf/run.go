@@ -152,7 +152,7 @@ func (s *System) value(addr uint64, n int) []byte {
 	case m.stride == 0:
 		return nil
 	}
-	slot, off := off/m.stride, off%m.stride
+	slot, off := int(uint32(off)/uint32(m.stride)), int(uint32(off)%uint32(m.stride))
 	if slot >= m.room*m.cpus || off+n > m.stride {
 		return nil
 	}
@@ -161,7 +161,8 @@ func (s *System) value(addr uint64, n int) []byte {
 
 // load reads a number of n bytes. A kernel's address reads as 0 if it cannot be read, as in
 // Linux for pointers with a type; anything else ends the program.
-func (r *run) load(addr uint64, n int) uint64 {
+func (r *run) load(addr uint64, size uint8) uint64 {
+	n := int(size)
 	b := r.bytes(addr, n)
 	if b == nil {
 		var other [8]byte
@@ -177,7 +178,12 @@ func (r *run) load(addr uint64, n int) uint64 {
 		}
 		b = other[:n]
 	}
-	switch n {
+	return number(b, size)
+}
+
+// number returns the number in the first size bytes.
+func number(b []byte, size uint8) uint64 {
+	switch size {
 	case 1:
 		return uint64(b[0])
 	case 2:
@@ -189,13 +195,18 @@ func (r *run) load(addr uint64, n int) uint64 {
 }
 
 // store writes a number of n bytes into the program's own memory.
-func (r *run) store(addr, v uint64, n int) {
-	b := r.bytes(addr, n)
+func (r *run) store(addr, v uint64, size uint8) {
+	b := r.bytes(addr, int(size))
 	if b == nil || addr-ctxBase < uint64(len(r.ctx)) && r.prog.kind != ProgSyscall {
 		r.end("invalid access to memory")
 		return
 	}
-	switch n {
+	putNumber(b, v, size)
+}
+
+// putNumber writes a number of size bytes.
+func putNumber(b []byte, v uint64, size uint8) {
+	switch size {
 	case 1:
 		b[0] = byte(v)
 	case 2:
@@ -214,82 +225,120 @@ func (r *run) end(why string) {
 	}
 }
 
-// steps executes instructions from pc until the function that begins there returns, or the program
-// was stopped.
+// steps executes instructions from pc, where a function begins, until it returns, or the program was stopped.
 func (r *run) steps(pc int) {
-	base := r.depth
-	for r.fault == "" {
-		if pc < 0 || pc >= len(r.prog.insns) {
+	base, ops, reg := r.depth, r.prog.ops, &r.reg
+	if !r.takes(ops, pc) {
+		return
+	}
+	for {
+		if uint(pc) >= uint(len(ops)) {
 			r.end("jump out of range")
 			return
 		}
-		if r.left--; r.left < 0 {
+		o := &ops[pc]
+		pc++
+		second := o.imm
+		if o.fromReg {
+			second = reg[o.src]
+		}
+		switch o.do {
+		case doMov:
+			reg[o.dst] = second
+			continue
+		case doWide:
+			reg[o.dst] = second
+			pc++
+			continue
+		case doAdd:
+			reg[o.dst] += second
+			continue
+		case doALU64:
+			reg[o.dst] = alu64(o.insn.op(), reg[o.dst], second)
+			continue
+		case doALU32:
+			reg[o.dst] = alu32(o.insn, reg[o.dst], second)
+			continue
+		case doLoadStack:
+			reg[o.dst] = number(r.stack[r.depth*stackSize+int(o.to):], o.size)
+			continue
+		case doStoreStack:
+			putNumber(r.stack[r.depth*stackSize+int(o.to):], second, o.size)
+			continue
+		case doLoad:
+			reg[o.dst] = r.load(reg[o.src]+uint64(int64(o.to)), o.size)
+		case doStore:
+			r.store(reg[o.dst]+uint64(int64(o.to)), second, o.size)
+		case doAtomic:
+			r.atomic(&o.insn, reg[o.dst]+uint64(int64(o.to)))
+		case doHelper:
+			args := &r.args[r.nested]
+			args[0], args[1], args[2], args[3], args[4] = reg[1], reg[2], reg[3], reg[4], reg[5]
+			reg[r0] = o.helper(r, args)
+		case doTailCall:
+			if r.tailCall() {
+				ops, pc = r.prog.ops, 0
+				r.takes(ops, pc)
+			}
+		case doCall:
+			if r.depth+1 >= maxFrames {
+				r.end("the call stack is too deep")
+				return
+			}
+			r.enter(pc)
+			pc = int(o.to)
+			r.takes(ops, pc)
+		case doExit:
+			if r.depth == base {
+				return
+			}
+			pc = r.leave()
+			continue
+		default:
+			if !o.jumps(reg[o.dst], second) {
+				continue
+			}
+			if int(o.to) < pc {
+				r.left -= pc - int(o.to)
+			}
+			pc = int(o.to)
+			if r.left >= 0 {
+				continue
+			}
 			r.end("too many instructions")
+		}
+		if r.fault != "" {
 			return
 		}
-		i := &r.prog.insns[pc]
-		pc++
-		dst := &r.reg[i.dst]
-		switch i.class() {
-		case classALU64, classALU:
-			src := uint64(int64(i.imm))
-			if i.fromRegister() {
-				src = r.reg[i.src]
-			}
-			if i.class() == classALU64 {
-				*dst = alu64(i.op(), *dst, src)
-			} else {
-				*dst = alu32(*i, *dst, src)
-			}
-		case classJMP, classJMP32:
-			switch i.op() {
-			case jmpCALL:
-				if i.src == pseudoCall {
-					if r.depth+1 >= maxFrames {
-						r.end("the call stack is too deep")
-						return
-					}
-					r.enter(pc)
-					pc += int(i.imm)
-					continue
-				}
-				next, replaced := r.call(i)
-				if replaced {
-					pc = next
-					continue
-				}
-			case jmpEXIT:
-				if r.depth == base {
-					return
-				}
-				pc = r.leave()
-			case jmpJA:
-				pc += int(i.off)
-			default:
-				src := uint64(int64(i.imm))
-				if i.fromRegister() {
-					src = r.reg[i.src]
-				}
-				if jumps(*i, *dst, src) {
-					pc += int(i.off)
-				}
-			}
-		case classLDX:
-			*dst = r.load(r.reg[i.src]+uint64(int64(i.off)), i.size())
-		case classST:
-			r.store(*dst+uint64(int64(i.off)), uint64(int64(i.imm)), i.size())
-		case classSTX:
-			addr := *dst + uint64(int64(i.off))
-			if i.mode() == modeAtomic {
-				r.atomic(i, addr)
-			} else {
-				r.store(addr, r.reg[i.src], i.size())
-			}
-		default: // a 64-bit immediate: its value was put together when the program was loaded
-			*dst = r.prog.wide[pc-1]
-			pc++
-		}
 	}
+}
+
+// takes takes the instructions of a function from what is left of a run. It returns false, and the program ends, if
+// there are not so many.
+func (r *run) takes(ops []op, pc int) bool {
+	if pc >= 0 && pc < len(ops) {
+		r.left -= int(ops[pc].length)
+	}
+	if r.left < 0 {
+		r.end("too many instructions")
+	}
+	return r.left >= 0
+}
+
+// jumps reports whether a jump is taken. What is no instruction jumps to where there is none.
+func (o *op) jumps(first, second uint64) bool {
+	switch o.do {
+	case doEqual:
+		return first == second
+	case doNotEqual:
+		return first != second
+	case doAlways:
+		return true
+	case doJump:
+		return jumps(o.insn, first, second)
+	default:
+	}
+	return true
 }
 
 // enter begins a function, which returns to pc. Its registers r6 to r9 and its stack are new.
@@ -440,7 +489,7 @@ func jumps(i insn, a, b uint64) bool {
 
 // atomic is an atomic operation on memory. Programs run one at a time, so nothing comes between.
 func (r *run) atomic(i *insn, addr uint64) {
-	n := i.size()
+	n := uint8(i.size())
 	old := r.load(addr, n)
 	if r.fault != "" {
 		return

@@ -154,6 +154,9 @@ func (m *Map) own(at int64) bool {
 // freeSpecial ends the timer of an element that is written or deleted, and forgets its pointers. The caller holds mem.
 func (m *Map) freeSpecial(n int) {
 	m.freeTimer(n)
+	if len(m.kptrs) == 0 {
+		return
+	}
 	for cpu := range m.cpus {
 		for _, k := range m.kptrs {
 			clear(m.slot(n*m.cpus + cpu)[k.off : k.off+kptrSize])
