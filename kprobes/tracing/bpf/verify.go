@@ -320,9 +320,6 @@ func (v *verifier) flow() error {
 		at := &open[len(open)-1]
 		if len(at.left) == 0 {
 			seen[at.insn] = flowDone
-			if insns[at.insn].wideLoad() {
-				seen[at.insn+1] = flowDone
-			}
 			open = open[:len(open)-1]
 			continue
 		}
@@ -331,8 +328,6 @@ func (v *verifier) flow() error {
 		switch {
 		case to < 0 || to >= len(insns):
 			return v.refuse(syscall.EINVAL, "jump out of range from insn %d to %d", from, to)
-		case to > 0 && insns[to-1].wideLoad():
-			return v.refuse(syscall.EINVAL, "jump into the middle of ldimm64 insn %d", to-1)
 		case seen[to] == flowNew:
 			seen[to] = flowOpen
 			open = append(open, visit{to, v.next(to)})
@@ -342,9 +337,15 @@ func (v *verifier) flow() error {
 			return v.refuse(syscall.EINVAL, "back-edge from insn %d to %d", from, to)
 		}
 	}
-	for n, s := range seen {
-		if s == flowNew {
+	for n := 0; n < len(insns); n++ {
+		if seen[n] == flowNew {
 			return v.refuse(syscall.EINVAL, "unreachable insn %d", n)
+		}
+		if !insns[n].wideLoad() {
+			continue
+		}
+		if n++; seen[n] != flowNew {
+			return v.refuse(syscall.EINVAL, "jump into the middle of ldimm64 insn %d", n-1)
 		}
 	}
 	return nil
