@@ -257,9 +257,9 @@ func (s *state) markPrecise(frame int, w *wanted) (changed, known bool) {
 // allPrecise marks all numbers of the states that were kept before s.
 func (s *state) allPrecise() {
 	for s = s.parent; s != nil; s = s.parent {
-		s.each(func(v *value) { v.precise = v.precise || v.typ == regScalar })
+		s.eachPart(func(v *value, _ bool) { v.precise = v.precise || v.typ == regScalar })
 	}
 }
 
 // imprecise forgets what had to be precise until now.
-func (s *state) imprecise() { s.each(func(v *value) { v.precise = false }) }
+func (s *state) imprecise() { s.eachPart(func(v *value, _ bool) { v.precise = false }) }

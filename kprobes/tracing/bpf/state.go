@@ -104,15 +104,24 @@ func (s *state) bytes() int {
 	return n
 }
 
-// each calls do with all registers and slots of all functions in which something can be.
+// each calls do with all registers, and with all slots that have a whole one, of all functions.
 func (s *state) each(do func(v *value)) {
+	s.eachPart(func(v *value, whole bool) {
+		if whole {
+			do(v)
+		}
+	})
+}
+
+// eachPart calls do with all registers, and with all slots that have one, or only its lower bytes.
+func (s *state) eachPart(do func(v *value, whole bool)) {
 	for _, f := range s.frames {
 		for r := range f.regs {
-			do(&f.regs[r])
+			do(&f.regs[r], true)
 		}
 		for k := range f.stack {
-			if f.stack[k].spilled() {
-				do(&f.stack[k].value)
+			if sl := &f.stack[k]; sl.spilled() {
+				do(&sl.value, sl.kind[0] == slotSpill)
 			}
 		}
 	}
@@ -193,7 +202,7 @@ func (s *state) isNull(p value, null bool) {
 	}
 }
 
-// equals makes all scalars that are the same number as n what n is.
+// equals makes all scalars that are the same number as n what n is, except what only its lower bytes were stored of.
 func (s *state) equals(n *value) {
 	known := *n
 	s.each(func(v *value) {

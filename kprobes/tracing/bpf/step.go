@@ -340,7 +340,7 @@ func (v *verifier) pointerMath(s *state, i insn, p, n value) error {
 		return err
 	}
 	r.sync()
-	dst.become(r)
+	*dst = r // also what is said of the pointer being read or written, if a pointer was added to a number
 	return nil
 }
 
