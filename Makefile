@@ -144,9 +144,9 @@ verdicts: ## ask Linux (6.1, 6.12 and 5.10) whether it takes probes at the funct
 guest-only: ## write docs/reference/guest-only.md from these answers
 	$(GO) test ./integration/verdicts -run TestGuestOnlyPage -args -update-guest-only
 
-# One name in eight, others for each commit. The tests hold the guest against all.
+# One name in sixteen, others for each commit. The tests hold the guest against all.
 verdicts-check: ## fail if one of these answers is not what Linux says
-	for r in 6.1 6.12 5.10; do $(GO) run ./internal/tools/golden -release $$r -share $$(git rev-parse HEAD)/8 verdicts check || exit 1; done
+	for r in 6.1 6.12 5.10; do $(GO) run ./internal/tools/golden -release $$r -share $$(git rev-parse HEAD)/16 verdicts check || exit 1; done
 
 golden: ## record what Linux (RELEASE=6.1) prints for the scripts of integration/testdata
 	$(GO) run ./internal/tools/golden -release $(RELEASE) record
@@ -158,8 +158,8 @@ golden-checks: ## the same for each recorded release (6.1, 5.10, 6.12) and for D
 	$(MAKE) -j2 golden-check-6.1 golden-check-5.10 golden-check-6.12 golden-check-modules
 
 # For make check: of 5.10 and 6.12 the recordings that are not the same as 6.1's, and of all
-# one in eight, others for each commit.
-golden-check-all: GOLDENFLAGS = -share $$(git rev-parse HEAD)/8
+# one in sixteen, others for each commit.
+golden-check-all: GOLDENFLAGS = -share $$(git rev-parse HEAD)/16
 golden-check-all:
 	$(MAKE) -j2 GOLDENFLAGS="$(GOLDENFLAGS)" golden-check-6.1 golden-check-differing-5.10 golden-check-differing-6.12 golden-check-modules
 
