@@ -1,28 +1,47 @@
 package bpf
 
+import (
+	"math"
+	"syscall"
+)
+
 // compareTypes is btf_check_subprog_arg_match: it says, once, if a function of the program is called with something else than its
-// types tell. Nothing follows from that for functions that are not global, since compilers leave arguments out.
-func (v *verifier) compareTypes(s *state, n int) {
+// types tell, and returns false. For functions that are not global nothing follows from that, since compilers leave arguments out.
+func (v *verifier) compareTypes(s *state, n int) bool {
 	p := v.prog
 	if p.funcs.size == 0 || v.odd[n] {
-		return
-	}
-	if !v.matches(s, p.funcs.typeAt(v.starts[n])) {
-		if v.odd == nil {
-			v.odd = map[int]bool{}
-		}
-		v.odd[n] = true
-	}
-}
-
-func (v *verifier) matches(s *state, id uint32) bool {
-	types := v.prog.btf.types
-	f, ok := types.find(id)
-	if !ok || f == nil {
 		return false
 	}
-	proto, ok := types.find(f.size)
-	if !ok || proto == nil || proto.kind != btfFuncProto {
+	if v.matches(s, p.funcs.word(n, 4), n > 0 && v.global(n)) {
+		return true
+	}
+	if v.odd == nil {
+		v.odd = map[int]bool{}
+	}
+	v.odd[n] = true
+	return false
+}
+
+// prototype returns the types of a function, and of what it takes and returns.
+func (v *verifier) prototype(id uint32) (f, proto *btfType) {
+	types := v.prog.btf.types
+	if f, _ = types.find(id); f == nil {
+		return nil, nil
+	}
+	proto, _ = types.find(f.size)
+	if proto == nil || proto.kind != btfFuncProto {
+		return f, nil
+	}
+	return f, proto
+}
+
+// scalar reports whether a type is one of numbers.
+func (t *btfType) scalar() bool { return t.kind == btfInt || t.kind == btfEnum || t.kind == btfEnum64 }
+
+func (v *verifier) matches(s *state, id uint32, global bool) bool {
+	types := v.prog.btf.types
+	f, proto := v.prototype(id)
+	if proto == nil {
 		return false
 	}
 	if proto.vlen > numArgs {
@@ -35,7 +54,7 @@ func (v *verifier) matches(s *state, id uint32) bool {
 		switch {
 		case t == nil:
 			return false
-		case t.kind == btfInt || t.kind == btfEnum || t.kind == btfEnum64:
+		case t.scalar():
 			if s.regs()[r].typ != regScalar {
 				v.log.printf("R%d is not a scalar\n", r)
 				return false
@@ -44,7 +63,7 @@ func (v *verifier) matches(s *state, id uint32) bool {
 			v.log.printf("Unrecognized arg#%d type %s\n", n, btfKinds[t.kind].name)
 			return false
 		default:
-			if !v.pointerMatches(s, n, f, t) {
+			if !v.pointerMatches(s, n, f, t, global) {
 				return false
 			}
 		}
@@ -77,16 +96,183 @@ func (v *verifier) pointsToContext(t *btfType) bool {
 	return to != nil && to.kind == btfStruct && to.name != 0 && types.nameAt(to.name) == contextNames[v.prog.kind]
 }
 
-// pointerMatches reports whether an argument of a pointer's type is the program's own first argument. No other pointer is known to
-// match: which one it is does not matter for a function that is not global.
-func (v *verifier) pointerMatches(s *state, n int, f, t *btfType) bool {
+// pointerMatches reports whether an argument of a pointer's type is the program's own first argument, or memory of the size that a
+// global function's types tell. Which pointer it is does not matter for another function.
+func (v *verifier) pointerMatches(s *state, n int, f, t *btfType, global bool) bool {
+	types := v.prog.btf.types
+	context := v.pointsToContext(t)
 	switch {
-	case !v.pointsToContext(t):
-		v.log.printf("reg type unsupported for arg#%d function %s#%d\n", n, v.prog.btf.types.nameAt(f.name), f.id)
-	case s.regs()[n+1].typ != regCtx:
+	case context && s.regs()[n+1].typ != regCtx:
 		v.log.printf("arg#%d expected pointer to ctx, but got %s\n", n, btfKinds[t.kind].name)
-	default:
+	case context:
 		return true
+	case global:
+		size, ok := types.bytes(t.size)
+		return ok && v.passesMemory(s, n+1, size)
+	default:
+		v.log.printf("reg type unsupported for arg#%d function %s#%d\n", n, types.nameAt(f.name), f.id)
 	}
 	return false
+}
+
+// passesMemory is check_mem_reg: whether a register is NULL, or points to size bytes that may be read and written.
+func (v *verifier) passesMemory(s *state, r, size int) bool {
+	reg := &s.regs()[r]
+	if reg.isNull() {
+		return true
+	}
+	if reg.typ.mayBeNull() { // the function looks at that
+		before := reg.typ
+		reg.typ--
+		defer func() { reg.typ = before }()
+	}
+	if reg.typ == regCtx {
+		switch v.prog.kind {
+		case ProgKprobe, ProgTracepoint, ProgRawTracepoint, ProgRawTracepointWritable:
+			return v.access(s, access{reg: r, off: size - 1, size: 1, from: -1, to: -1}) == nil &&
+				v.access(s, access{reg: r, off: size - 1, size: 1, write: true, from: -1, to: -1, anything: true}) == nil
+		default:
+		}
+	}
+	if !reg.isMemory() {
+		v.log.printf("R%d type=%s expected=%s\n", r, regNames[reg.typ], regNames[regStack])
+		return false
+	}
+	read, write := helperCall{}, helperCall{uninit: true}
+	return v.memory(s, &read, uint8(r), size, argMem) == nil && v.memory(s, &write, uint8(r), size, argMem) == nil
+}
+
+// bytes is btf_resolve_size: how large a type is. ok is false for one that has no size.
+func (c *btfCheck) bytes(id uint32) (n int, ok bool) {
+	count := uint64(1)
+	for range len(c.types) {
+		t := c.unmodified(id)
+		if t == nil {
+			return 0, false
+		}
+		size := uint64(t.size)
+		switch t.kind {
+		case btfArray:
+			if count *= uint64(t.word(8)); count > math.MaxUint32 {
+				return 0, false
+			}
+			id = t.word(0)
+			continue
+		case btfPtr:
+			size = 8
+		case btfInt, btfStruct, btfUnion, btfEnum, btfEnum64, btfFloat:
+		default:
+			return 0, false
+		}
+		return int(size * count), size*count <= math.MaxInt32
+	}
+	return 0, false
+}
+
+// Linkage of functions, in the types.
+const (
+	funcStatic = 0
+	funcGlobal = 1
+)
+
+// global reports whether a function is global: it is verified by its types, and not where it is called.
+func (v *verifier) global(n int) bool {
+	if v.prog.funcs.size == 0 {
+		return false
+	}
+	f, _ := v.prototype(v.prog.funcs.word(n, 4))
+	return f != nil && f.vlen == funcGlobal
+}
+
+// globals verifies the global functions that the program calls: do_check_subprogs.
+func (v *verifier) globals() error {
+	for n := 1; n < len(v.starts); n++ {
+		if !v.global(n) {
+			continue
+		}
+		f := newFunction(0, -1, v.starts[n])
+		if err := v.takes(f, n); err != nil {
+			return err
+		}
+		if err := v.paths(f); err != nil {
+			return err
+		}
+		if v.log.verbose() {
+			v.log.printf("Func#%d is safe for any args that match its prototype\n", n)
+		}
+	}
+	return nil
+}
+
+// takes is btf_prepare_func_args: it gives a global function all arguments that its types allow.
+func (v *verifier) takes(f *function, n int) error {
+	types := v.prog.btf.types
+	t, proto := v.prototype(v.prog.funcs.word(n, 4))
+	name := types.nameAt(t.name)
+	if v.log.verbose() {
+		v.log.printf("Validating %s() func#%d...\n", name, n)
+	}
+	if proto == nil {
+		return v.refuse(syscall.EFAULT, "Invalid type of function %s()", name)
+	}
+	if proto.vlen > numArgs {
+		return v.refuse(syscall.EINVAL, "Global function %s() with %d > %d args. Buggy compiler.", name, proto.vlen, numArgs)
+	}
+	if r := types.unmodified(proto.size); r == nil || !r.scalar() {
+		return v.refuse(syscall.EINVAL, "Global function %s() doesn't return scalar. Only those are supported.", name)
+	}
+	for arg := range int(proto.vlen) {
+		reg := &f.regs[arg+1]
+		a := types.unmodified(proto.word(8*arg + 4))
+		switch {
+		case a != nil && a.scalar():
+			*reg = unknown()
+		case a == nil || a.kind != btfPtr:
+			kind := "UNKNOWN"
+			if a != nil {
+				kind = btfKinds[a.kind].name
+			}
+			return v.refuse(syscall.EINVAL, "Arg#%d type %s in %s() is not supported yet.", arg, kind, name)
+		case v.pointsToContext(a):
+			*reg = pointer(regCtx)
+		default:
+			size, ok := types.bytes(a.size)
+			if !ok {
+				kind, to := "UNKNOWN", ""
+				if target := types.unmodified(a.size); target != nil {
+					kind = btfKinds[target.kind].name
+					if target.name != 0 {
+						to = types.nameAt(target.name)
+					}
+				}
+				return v.refuse(syscall.EINVAL, "arg#%d reference type('%s %s') size cannot be determined: %d", arg, kind, to, -int(syscall.EINVAL))
+			}
+			v.newID()
+			*reg = pointer(regMemOrNull)
+			reg.size = int32(size)
+		}
+	}
+	for r := range f.regs {
+		if f.regs[r].typ == regMemOrNull {
+			f.regs[r].id = v.newID()
+		}
+	}
+	return nil
+}
+
+// skip follows the call of a global function: all that is known after it is that it returns a number.
+func (v *verifier) skip(s *state, n int, matches bool) error {
+	if !matches {
+		return v.refuse(syscall.EINVAL, "Caller passes invalid args into func#%d", n)
+	}
+	if v.log.verbose() {
+		v.log.printf("Func#%d is global and valid. Skipping.\n", n)
+	}
+	for r := range numArgs + 1 {
+		v.shownRegs |= 1 << r
+		s.regs()[r].become(none())
+		s.regs()[r].live |= liveWritten
+	}
+	s.regs()[r0].forget()
+	return nil
 }

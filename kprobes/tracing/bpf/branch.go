@@ -124,6 +124,12 @@ func (v *verifier) exit(s *state, at int) (done bool, err error) {
 		return false, err
 	}
 	ret := s.regs()[r0]
+	if s.top().async == 0 && v.function(s.top().entry) > 0 {
+		if ret.typ != regScalar {
+			return false, v.refuse(syscall.EINVAL, "At subprogram exit the register R0 is not a scalar value (%s)", regNames[ret.typ])
+		}
+		return true, nil
+	}
 	if s.top().async > 0 {
 		if ret.typ != regScalar {
 			return false, v.refuse(syscall.EINVAL, "In async callback the register R0 is not a known value (%s)", regNames[ret.typ])
@@ -215,8 +221,8 @@ func (v *verifier) callable(at int) error {
 	if p.funcs.size == 0 {
 		return v.refuse(syscall.EINVAL, "missing btf func_info")
 	}
-	f := p.btf.types.funcOf(p.funcs.typeAt(v.starts[v.function(at)]))
-	if f == nil || f.vlen != 0 {
+	f := p.btf.types.funcOf(p.funcs.word(v.function(at), 4))
+	if f == nil || f.vlen != funcStatic {
 		return v.refuse(syscall.EINVAL, "callback function not static")
 	}
 	return nil

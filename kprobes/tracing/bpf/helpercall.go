@@ -188,7 +188,11 @@ func (v *verifier) enter(s *state, site, to int, args []value) error {
 	if len(s.frames) == maxFrames {
 		return v.refuse(syscall.E2BIG, "the call stack of %d frames is too deep", maxFrames+1)
 	}
-	v.compareTypes(s, v.function(to))
+	n := v.function(to)
+	matches := v.compareTypes(s, n)
+	if v.global(n) {
+		return v.skip(s, n, matches)
+	}
 	f := newFunction(len(s.frames), site, to)
 	f.callback = args != nil
 	caller := s.top()

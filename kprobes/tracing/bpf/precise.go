@@ -70,6 +70,9 @@ func (v *verifier) backtrack(s *state, frame int, w wanted) error {
 	first, last, here := s.first, v.at, true
 	for {
 		v.log.detail("last_idx %d first_idx %d\n", last, first)
+		if last < 0 {
+			return v.entered(s, w)
+		}
 		all, err := v.goBack(s, first, last, here, &w)
 		switch {
 		case err != nil:
@@ -101,6 +104,17 @@ func (v *verifier) backtrack(s *state, frame int, w wanted) error {
 		}
 		first, last = s.first, s.last
 	}
+}
+
+// entered has the arguments of a global function be precise, which a state at its begin was kept of.
+func (v *verifier) entered(s *state, w wanted) error {
+	const arguments = 1<<6 - 2
+	n := v.function(s.frames[0].entry)
+	if len(s.frames) > 1 || n == 0 || w.slots != 0 || w.regs&^arguments != 0 {
+		return v.refuse(syscall.EFAULT, "BUG backtracking func entry subprog %d reg_mask %x stack_mask %x", n, w.regs, w.slots)
+	}
+	s.markPrecise(0, &w)
+	return nil
 }
 
 // goBack goes back from an instruction to the first one since the state was kept. all is true if the way cannot be followed: then all

@@ -362,16 +362,6 @@ func readInfo(c Caller, size uint32, at uint64, count uint32, known int) (t info
 	return t, nil
 }
 
-// typeAt returns the type of the record of an instruction, or 0 if there is none.
-func (t infoTable) typeAt(insn int) uint32 {
-	for b := t.records; len(b) > 0; b = b[t.size:] {
-		if int(binary.LittleEndian.Uint32(b)) == insn {
-			return binary.LittleEndian.Uint32(b[4:])
-		}
-	}
-	return 0
-}
-
 // infoPlace is where struct bpf_prog_info has the size of a record, the caller's room for them, and how many there are.
 type infoPlace struct{ size, at, count int }
 

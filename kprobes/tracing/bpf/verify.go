@@ -102,16 +102,32 @@ func (v *verifier) verify(a *attr) error {
 	if err := v.flow(); err != nil {
 		return err
 	}
-	v.states = make([]*checkpoint, len(p.insns))
+	if err := v.globals(); err != nil {
+		return err
+	}
 	first := newFunction(0, -1, 0)
 	first.regs[1] = pointer(regCtx)
 	v.compareTypes(&state{frames: []*function{first}}, 0)
+	if err := v.paths(first); err != nil {
+		return err
+	}
+	if err := v.stacksFit(); err != nil {
+		return err
+	}
+	v.inlineLoops()
+	return nil
+}
+
+// paths follows all paths from the begin of a function: do_check_common.
+func (v *verifier) paths(first *function) error {
+	v.states = make([]*checkpoint, len(v.prog.insns))
+	v.lineSaid = 0
 	v.showAll()
-	v.todo = []*state{{frames: []*function{first}, branches: 1, from: -1, last: -1}}
+	v.todo = []*state{{pc: first.entry, first: first.entry, frames: []*function{first}, branches: 1, from: -1, last: -1}}
 	for len(v.todo) > 0 {
 		s := v.todo[len(v.todo)-1]
 		v.todo = v.todo[:len(v.todo)-1]
-		if v.log.level&logLevel2 == 0 {
+		if s.from >= 0 && v.log.level&logLevel2 == 0 {
 			v.log.reset(s.log)
 		}
 		v.arrived = s.from >= 0
@@ -122,10 +138,6 @@ func (v *verifier) verify(a *attr) error {
 	if v.log.level&logLevel2 == 0 {
 		v.log.reset(0)
 	}
-	if err := v.stacksFit(); err != nil {
-		return err
-	}
-	v.inlineLoops()
 	return nil
 }
 

@@ -255,7 +255,7 @@ static void body(int parts, int deep)
 /* Types, and what the log says of the source. */
 static struct {
 	struct btf_header h;
-	unsigned types[20];
+	unsigned types[23];
 	char strings[256];
 } types;
 
@@ -283,6 +283,7 @@ static int describe(void)
 	*t++ = name("entry"), *t++ = BTF_KIND_FUNC << 24 | BTF_FUNC_GLOBAL, *t++ = 2; /* 3 */
 	*t++ = 0, *t++ = BTF_KIND_FUNC_PROTO << 24 | 2, *t++ = 1, *t++ = name("a"), *t++ = 1, *t++ = name("b"), *t++ = 1; /* 4 */
 	*t++ = name("inner"), *t++ = BTF_KIND_FUNC << 24 | BTF_FUNC_STATIC, *t++ = 4; /* 5 */
+	*t++ = name("outer"), *t++ = BTF_KIND_FUNC << 24 | BTF_FUNC_GLOBAL, *t++ = 4; /* 6 */
 	types.h.type_len = sizeof types.types;
 	for (i = 0; i < 8; i++)
 		line[7] = '0' + i, lines[i] = name(line);
@@ -307,7 +308,7 @@ static void load(unsigned number, int btf)
 	functions = called > 1 ? 1 + rnd(2) : called;
 	for (i = 0; i < functions; i++) {
 		starts[i] = n;
-		funcs[i + 1] = (struct bpf_func_info){n, 5};
+		funcs[i + 1] = (struct bpf_func_info){n, rnd(4) ? 5 : 6};
 		body(rnd(4), 1);
 		if (rnd(2))
 			put(BPF_ALU64 | BPF_AND | BPF_K, 0, 0, 0, 1);
