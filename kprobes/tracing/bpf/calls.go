@@ -236,10 +236,23 @@ func (v *verifier) mapAllows(i insn, h *helper, m *Map) error {
 	if !ok {
 		return v.refuse(syscall.EINVAL, "cannot pass map_type %d into func %s#%d", m.kind, h.name, i.imm)
 	}
-	switch i.imm {
+	return nil
+}
+
+// mapKeeps is record_func_map and record_func_key: which maps helpers may write, and whether it is known which program a tail call
+// goes to.
+func (v *verifier) mapKeeps(s *state, nr int32, m *Map) error {
+	switch nr {
 	case 2, 3, 87, 88:
-		if m.flags&flagProgRead != 0 {
+		if m != nil && m.flags&flagProgRead != 0 {
 			return fmt.Errorf("a map that is read-only for programs: %w", v.refuse(syscall.EACCES, "write into map forbidden"))
+		}
+	case helperTailCall:
+		if m.kind != mapProgArray {
+			return v.refuse(syscall.EINVAL, "kernel subsystem misconfigured verifier")
+		}
+		if n := &s.regs()[3]; n.typ == regScalar && n.isConst() && n.bits < uint64(m.entries) {
+			return v.precisely(s, 3)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func (v *verifier) callHelper(s *state, i insn, h *helper, at int) error {
 	if err := v.arguments(s, &c); err != nil {
 		return err
 	}
-	if err := v.mapAllows(i, h, c.m); err != nil {
+	if err := v.mapKeeps(s, i.imm, c.m); err != nil {
 		return err
 	}
 	for n := range c.writes { // byte by byte
@@ -58,7 +58,7 @@ func (v *verifier) callHelper(s *state, i insn, h *helper, at int) error {
 	if h.ret != retVoid {
 		caller.regs[r0].become(v.result(s, at, &c, size, third))
 	}
-	return nil
+	return v.mapAllows(i, h, c.m)
 }
 
 // arguments checks the arguments of a call.

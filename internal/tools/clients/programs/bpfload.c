@@ -1,6 +1,7 @@
 /* bpfload FIRST COUNT [LEVEL [s]]: loads COUNT programs that follow from their numbers, and prints for each what
  * bpf(2) says: 0 or the errno, and the last line of the verifier's log but for its statistics. With LEVEL it prints all of
  * the log at that level but how long it took, and with s the number of its lines and their sum instead. */
+#include "bpfrandom.h"
 #include "bpfwhole.h"
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* bpflog FIRST COUNT LEVEL [s]: loads COUNT programs that follow from their numbers, and prints what bpf(2) says of each and
  * the verifier's log, or its sum. Other than bpfload's most can be loaded: they have numbers of which something is known,
  * pointers on the stack, functions, and callbacks, with types and lines of the source. */
-#include "bpfwhole.h"
-#include <linux/btf.h>
+#include "bpfrandom.h"
+#include "bpftypes.h"
 #include <stdlib.h>
 
 static int hash, array, ring;
@@ -250,46 +250,6 @@ static void body(int parts, int deep)
 	put(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, number());
 	while (parts-- > 0 && n < 180)
 		some(deep);
-}
-
-/* Types, and what the log says of the source. */
-static struct {
-	struct btf_header h;
-	unsigned types[23];
-	char strings[256];
-} types;
-
-static unsigned name(char *s)
-{
-	unsigned at = types.h.str_len;
-
-	strcpy(types.strings + at, s);
-	types.h.str_len += strlen(s) + 1;
-	return at;
-}
-
-static unsigned lines[8];
-
-static int describe(void)
-{
-	union bpf_attr a;
-	unsigned *t = types.types, i;
-	char line[] = "  line 0 of the source;";
-
-	types.h = (struct btf_header){.magic = BTF_MAGIC, .version = 1, .hdr_len = sizeof types.h, .str_off = sizeof types.types};
-	name("");
-	*t++ = name("long"), *t++ = BTF_KIND_INT << 24, *t++ = 8, *t++ = BTF_INT_SIGNED << 24 | 64; /* 1 */
-	*t++ = 0, *t++ = BTF_KIND_FUNC_PROTO << 24, *t++ = 1; /* 2 */
-	*t++ = name("entry"), *t++ = BTF_KIND_FUNC << 24 | BTF_FUNC_GLOBAL, *t++ = 2; /* 3 */
-	*t++ = 0, *t++ = BTF_KIND_FUNC_PROTO << 24 | 2, *t++ = 1, *t++ = name("a"), *t++ = 1, *t++ = name("b"), *t++ = 1; /* 4 */
-	*t++ = name("inner"), *t++ = BTF_KIND_FUNC << 24 | BTF_FUNC_STATIC, *t++ = 4; /* 5 */
-	*t++ = name("outer"), *t++ = BTF_KIND_FUNC << 24 | BTF_FUNC_GLOBAL, *t++ = 4; /* 6 */
-	types.h.type_len = sizeof types.types;
-	for (i = 0; i < 8; i++)
-		line[7] = '0' + i, lines[i] = name(line);
-	memset(&a, 0, sizeof a);
-	a.btf = (unsigned long)&types, a.btf_size = sizeof types.h + sizeof types.types + types.h.str_len;
-	return bpf(BPF_BTF_LOAD, &a);
 }
 
 static void load(unsigned number, int btf)

@@ -1,18 +1,7 @@
-/* Numbers that follow from a seed, and the verifier's log. */
+/* The verifier's log. */
 #include "bpfprog.h"
 #include <errno.h>
 #include <stdio.h>
-
-static unsigned long long state;
-
-static unsigned rnd(unsigned n)
-{
-	unsigned long long z = (state += 0x9e3779b97f4a7c15ull);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return (z ^ z >> 31) % n;
-}
 
 static char text[1 << 24];
 static int level, sums;
