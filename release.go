@@ -11,6 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/bpf"
 )
 
 // Release is a kernel that kprobefs can emulate. What it does otherwise than other
@@ -192,7 +193,17 @@ func (r Release) btf() func() *btf.Types {
 }
 
 // types returns the kernel's types as /sys/kernel/btf/vmlinux shows them, or nil if it has none.
-func (r Release) types() []byte { return guest.RawBTF(r.Image) }
+func (r Release) types() []byte {
+	raw := guest.RawBTF(r.Image)
+	if raw == nil {
+		return nil
+	}
+	types, err := bpf.WithIterators(raw)
+	if err != nil {
+		return raw
+	}
+	return types
+}
 
 // vermagic returns the kernel's vermagic.
 func (r Release) vermagic() string { return r.Uname() + " " + r.Vermagic }

@@ -18,6 +18,8 @@ import (
 	"github.com/kprobefs/kprobefs/fs/sysfs"
 	"github.com/kprobefs/kprobefs/fs/tracefs"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/bpf"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 	"github.com/kprobefs/kprobefs/sysctl"
 )
 
@@ -143,9 +145,37 @@ func (k *Kernel) openGuest(string) func(context.Context, *seqfile.OpenInfo) (seq
 }
 
 // openPinned opens the file of an object of bpf(2).
-func (k *Kernel) openPinned(any, *seqfile.OpenInfo) (seqfile.File, error) {
-	return nil, fmt.Errorf("a pinned object has nothing to read: %w", syscall.EIO)
+func (k *Kernel) openPinned(object any, _ *seqfile.OpenInfo) (seqfile.File, error) {
+	it, err := k.Tracer.BPF().OpenPinned(object)
+	if err != nil {
+		return nil, err
+	}
+	return &pinnedIterator{it, k.Tracer.BPF()}, nil
 }
+
+// pinnedIterator is an open file of an iterator's link.
+type pinnedIterator struct {
+	it     *bpf.Iterator
+	system *bpf.System
+}
+
+// Read implements seqfile.File: the position is the iterator's own.
+func (f *pinnedIterator) Read(ctx context.Context, p []byte, _ int64) (int, error) {
+	c := seqfile.CallerOf(ctx)
+	task := bpf.Task{IDs: perf.IDs{PID: int32(c.PID), TID: int32(c.TID)}}
+	if c.CommFunc != nil {
+		task.Comm = c.CommFunc()
+	}
+	return f.it.Read(task, p)
+}
+
+// Write implements seqfile.File.
+func (f *pinnedIterator) Write(context.Context, []byte, int64) (int, error) {
+	return 0, fmt.Errorf("an iterator is read only: %w", syscall.EINVAL)
+}
+
+// Release implements seqfile.File.
+func (f *pinnedIterator) Release() { f.system.Release(f.it) }
 
 // tracing returns tracefs. It is empty when the kernel is locked down to confidentiality.
 func (k *Kernel) tracing() *seqfile.Row {

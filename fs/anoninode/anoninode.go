@@ -42,6 +42,12 @@ type File interface {
 	Release()
 }
 
+// Reader is a File whose reading depends on who reads, and may take time. It is opened for reading only.
+type Reader interface {
+	// ReadIn is read(2) of a thread.
+	ReadIn(tid int, p []byte) (int, error)
+}
+
 // Opcodes and constants of FUSE.
 const (
 	opLookup  = 1
@@ -66,6 +72,7 @@ const (
 	passthrough = 1 << 5 // FUSE_PASSTHROUGH, in flags2
 
 	fopenDirectIO    = 1
+	fopenStream      = 1 << 4
 	fopenNoFlush     = 1 << 5
 	fopenPassthrough = 1 << 7
 
@@ -110,7 +117,8 @@ type FS struct {
 // inode is one file; it is opened once.
 type inode struct {
 	file    File
-	backing int32 // its number, or 0
+	backing int32  // its number, or 0
+	reads   Reader // the file, if it is one, or nil
 	once    sync.Once
 
 	mu     sync.Mutex
@@ -243,6 +251,7 @@ func (f *FS) init() error {
 // fails.
 func (f *FS) Open(file File, backing int) (*os.File, error) {
 	n := &inode{file: file}
+	n.reads, _ = file.(Reader)
 	if backing >= 0 && f.able {
 		if id, err := f.register(backing); err == nil {
 			n.backing = id
@@ -256,9 +265,13 @@ func (f *FS) Open(file File, backing int) (*os.File, error) {
 	f.files[id] = n
 	f.mu.Unlock()
 	f.opening.RLock()
+	access := unix.O_RDWR
+	if n.reads != nil {
+		access = unix.O_RDONLY
+	}
 	fd, err := -1, error(unix.EINTR)
 	for errors.Is(err, unix.EINTR) { // a signal of Go's scheduler came before the request was read
-		fd, err = unix.Openat(f.root, strconv.FormatUint(id, 10)+"."+f.nameOf(file), unix.O_RDWR|unix.O_CLOEXEC, 0)
+		fd, err = unix.Openat(f.root, strconv.FormatUint(id, 10)+"."+f.nameOf(file), access|unix.O_CLOEXEC, 0)
 	}
 	f.opening.RUnlock()
 	if err != nil {
@@ -470,7 +483,16 @@ func (f *FS) answer(b []byte) {
 	case opOpen:
 		f.open(unique, n)
 	case opRead:
-		f.afterReleases(body, func(body []byte) { f.readFile(unique, n, body) })
+		tid := int(word32(b, 32))
+		if n != nil && n.reads != nil {
+			released, body := f.released, append([]byte(nil), body...)
+			go func() {
+				<-released
+				f.readFile(unique, tid, n, body)
+			}()
+			return
+		}
+		f.afterReleases(body, func(body []byte) { f.readFile(unique, tid, n, body) })
 	case opIoctl:
 		tid, released, in := int(word32(b, 32)), f.released, append([]byte(nil), body...)
 		go func() {
@@ -552,6 +574,9 @@ func (f *FS) open(unique uint64, n *inode) {
 	}
 	out := make([]byte, outHeader+16)
 	flags := uint32(fopenDirectIO | fopenNoFlush)
+	if n.reads != nil {
+		flags |= fopenStream // without a position
+	}
 	if n.backing != 0 {
 		flags |= fopenPassthrough
 		binary.NativeEndian.PutUint32(out[outHeader+12:], uint32(n.backing))
@@ -560,18 +585,26 @@ func (f *FS) open(unique uint64, n *inode) {
 	f.reply(out, unique, 0)
 }
 
-func (f *FS) readFile(unique uint64, n *inode, body []byte) {
+func (f *FS) readFile(unique uint64, tid int, n *inode, body []byte) {
 	if n == nil || len(body) < 20 {
 		f.fail(unique, syscall.EBADF)
 		return
 	}
 	out := make([]byte, outHeader+min(int(word32(body, 16)), maxRead))
-	got, err := n.file.Read(out[outHeader:])
+	got, err := n.read(tid, out[outHeader:])
 	if err != nil {
 		f.fail(unique, errnoOf(err))
 		return
 	}
 	f.reply(out[:outHeader+got], unique, 0)
+}
+
+// read reads for a thread.
+func (n *inode) read(tid int, p []byte) (int, error) {
+	if n.reads != nil {
+		return n.reads.ReadIn(tid, p)
+	}
+	return n.file.Read(p)
 }
 
 // maxRead bounds the size of a reply.

@@ -111,7 +111,7 @@ func (d *Descriptors) BPF(c host.Caller, call BPFCall) (ret int, f *os.File, wri
 	if _, ok := r.Object.(*bpf.Link); ok {
 		d.activity.Update() // it may be the first who sees the calls of processes
 	}
-	f, err = fs.Open(&bpfFile{all: d, system: system, object: r.Object, access: r.Access, made: makesLink[call.Command]}, backing)
+	f, err = fs.Open(d.fileOf(system, r, makesLink[call.Command]), backing)
 	return 0, f, by.writes, err
 }
 
@@ -156,7 +156,7 @@ type bpfCaller struct {
 
 // Access implements bpf.Caller.
 func (c *bpfCaller) Access(fd int) uint32 {
-	if f, ok := c.fs.Find(c.pid, fd).(*bpfFile); ok {
+	if f := findBPF(c.fs, c.pid, fd); f != nil {
 		return f.access
 	}
 	return 0
@@ -240,7 +240,7 @@ func (c *bpfCaller) find(pid, fd int) any {
 	if fd < 0 {
 		return nil
 	}
-	if f, ok := c.fs.Find(pid, fd).(*bpfFile); ok {
+	if f := findBPF(c.fs, pid, fd); f != nil {
 		return f.object
 	}
 	if perfFS := c.all.perf.present(); perfFS != nil {
@@ -258,7 +258,7 @@ func (c *bpfCaller) find(pid, fd int) any {
 // ErrNotOurs if it is none of ours.
 func (d *Descriptors) FDInfo(pid, fd int) (string, error) {
 	if fs := d.bpf.present(); fs != nil {
-		if f, ok := fs.Find(pid, fd).(*bpfFile); ok {
+		if f := findBPF(fs, pid, fd); f != nil {
 			return f.system.FDInfo(f.object), nil
 		}
 	}
@@ -283,8 +283,8 @@ func (d *Descriptors) SetBPF(c host.Caller, event, program int) error {
 	if fs == nil {
 		return syscall.EBADF
 	}
-	file, ok := fs.Find(c.PID, program).(*bpfFile)
-	if !ok {
+	file := findBPF(fs, c.PID, program)
+	if file == nil {
 		return syscall.EBADF
 	}
 	p, ok := file.object.(*bpf.Prog)
@@ -308,6 +308,49 @@ func (d *Descriptors) SetBPF(c host.Caller, event, program int) error {
 	}
 	d.activity.Update()
 	return nil
+}
+
+// fileOf returns the file of an object.
+func (d *Descriptors) fileOf(system *bpf.System, r bpf.Result, makesLink bool) anoninode.File {
+	f := &bpfFile{all: d, system: system, object: r.Object, access: r.Access, made: makesLink}
+	if it, ok := r.Object.(*bpf.Iterator); ok {
+		return &iterFile{f, it}
+	}
+	return f
+}
+
+// iterFile is a descriptor of an iterator.
+type iterFile struct {
+	*bpfFile
+	it *bpf.Iterator
+}
+
+// findBPF returns what a descriptor of a process is, or nil if it is none of bpf(2).
+func findBPF(fs *anoninode.FS, pid, fd int) *bpfFile {
+	switch f := fs.Find(pid, fd).(type) {
+	case *bpfFile:
+		return f
+	case *iterFile:
+		return f.bpfFile
+	}
+	return nil
+}
+
+var _ anoninode.Reader = (*iterFile)(nil)
+
+// ReadIn implements anoninode.Reader.
+func (f *iterFile) ReadIn(tid int, p []byte) (int, error) {
+	pid, err := proc.Process(tid)
+	if err != nil {
+		pid = tid
+	}
+	c := host.Caller{TID: tid, PID: pid, Comm: func() string { name, _ := proc.Comm(tid); return name }}
+	return f.it.Read(f.all.taskOf(c), p)
+}
+
+// Poll implements anoninode.File: a file without a poll of its own is always ready.
+func (f *iterFile) Poll() (ready uint32, changed <-chan struct{}) {
+	return anoninode.Readable | unix.POLLOUT | 0x100, nil // POLLWRNORM
 }
 
 // bpfFile is a descriptor of a map, program, link or of types.
@@ -336,6 +379,8 @@ func (f *bpfFile) Name() string {
 		return BPFName + "-link"
 	case *bpf.BTF:
 		return BPFName + "-btf"
+	case *bpf.Iterator:
+		return BPFName + "_iter"
 	}
 	return BPFName + "-stats"
 }

@@ -315,7 +315,7 @@ func exists(path string) bool {
 // Open, or of BPF.
 func (d *Descriptors) Map(pid, fd int, size, offset uint64, writable bool) (memory *os.File, err error) {
 	if fs := d.bpf.present(); fs != nil {
-		if f, ok := fs.Find(pid, fd).(*bpfFile); ok {
+		if f := findBPF(fs, pid, fd); f != nil {
 			return f.mapped(fs.Mappable(), size, offset, writable)
 		}
 	}

@@ -85,6 +85,8 @@ type System struct {
 
 	offsets [clockTAI + 1]int64 // of the clocks of user space from the kernel's
 
+	sessions atomic.Uint64 // iterators that were made
+
 	timers atomic.Int32 // those who have the time of programs counted
 }
 
@@ -288,7 +290,8 @@ type Link struct {
 	kind   uint32
 	prog   *Prog
 	detach func()
-	name   string // of a raw tracepoint
+	name   string    // of a raw tracepoint, or of an iterator's target
+	iter   *iterLink // of an iterator, or nil
 	refs   int
 }
 
@@ -448,6 +451,8 @@ func (s *System) unref(object any) (ends []func()) {
 		if o.refs--; o.refs == 0 {
 			delete(s.btfs.all, o.id)
 		}
+	case *Iterator:
+		return s.unref(o.prog)
 	}
 	return ends
 }

@@ -460,7 +460,12 @@ func FuzzCall(f *testing.F) {
 	f.Add(uint32(ProgSocketFilter), code(callHelper(7), exit))
 	f.Add(uint32(ProgSyscall), code(ldx(sizeDW, 2, 1, 8), stx(sizeDW, 1, 2, 0), st(sizeDW, 10, -8, 3), movX(2, 10), aluK(aluADD, 2, -8), movK(1, cmdMapFreeze), movK(3, 4), callHelper(helperSysBPF), exit))
 	f.Add(uint32(ProgKprobe), code(slices.Concat([]insn{st(sizeW, 10, -4, 1), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, 3), []insn{callHelper(1), jmpK(jmpJEQ, 0, 0, 1), stx(sizeB, 0, 0, 1), movK(0, 0), exit})...))
+	f.Add(uint32(ProgTracing), writesID(68))
 	f.Fuzz(func(t *testing.T, kind uint32, prog []byte) {
+		if ProgType(kind) == ProgTracing {
+			fuzzIterator(t, prog)
+			return
+		}
 		s, c := newSystemWithTypes(t), &fakeCaller{}
 		c.newMap(t, s, mapHash, 4, 24, 8, 0)
 		c.newMap(t, s, mapArray, 4, 32, 8, 0)
@@ -499,8 +504,12 @@ func FuzzCommand(f *testing.F) {
 	f.Add(uint32(cmdObjPin), []byte{0, 0, 1, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0})
 	f.Add(uint32(cmdObjGet), []byte{0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0})
 	f.Add(uint32(cmdTaskFDQuery), []byte{10, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0})
+	f.Add(uint32(cmdLinkCreate), []byte{9, 0, 0, 0, 0, 0, 0, 0, traceIter, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 16, 0, 0, 0})
+	f.Add(uint32(cmdLinkUpdate), []byte{10, 0, 0, 0, 9, 0, 0, 0, 4, 0, 0, 0, 9, 0, 0, 0})
+	f.Add(uint32(cmdIterCreate), []byte{10, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, cmd uint32, b []byte) {
-		s, c := newSystem(), &fakeCaller{memory: make([]byte, 8192)}
+		s, ids := newIterSystem(t)
+		c := &fakeCaller{memory: make([]byte, 8192)}
 		c.newMap(t, s, mapHash, 4, 8, 8, 0)
 		c.newMap(t, s, mapArray, 4, 8, 8, flagMmapable)
 		c.newMap(t, s, mapQueue, 0, 8, 8, 0)
@@ -509,14 +518,40 @@ func FuzzCommand(f *testing.F) {
 		if p, _, err := c.load(s, ProgSocketFilter, "GPL", code(movK(0, 0), exit)); err == nil {
 			c.objects = append(c.objects, p)
 		}
+		if _, _, err := c.iterator(s, ids["bpf_map"], writesID(68)); err != nil {
+			t.Fatal(err)
+		}
 		for range 3 {
 			addr := c.put(b)
 			r, err := s.Call(c, cmd, addr, uint32(len(b)))
 			if err == nil && r.Object != nil {
 				c.objects = append(c.objects, r.Object)
 			}
+			if it, ok := r.Object.(*Iterator); ok {
+				_, _ = it.Read(Task{}, make([]byte, 64))
+			}
 		}
 	})
+}
+
+// fuzzIterator runs a program as one of an iterator over maps.
+func fuzzIterator(t *testing.T, prog []byte) {
+	s, ids := newIterSystem(t)
+	c := &fakeCaller{}
+	c.newMap(t, s, mapHash, 4, 24, 8, 0)
+	c.newMap(t, s, mapArray, 4, 32, 8, 0)
+	p, link, err := c.iterator(s, ids["bpf_map"], prog[:min(len(prog), 400*insnSize)/insnSize*insnSize])
+	if err != nil {
+		return
+	}
+	it, err := s.iterate(c.objects[link-3].(*Link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = it.Read(Task{}, make([]byte, pageSize))
+	if p.warned.Load() {
+		t.Error("the verifier let a program through that was ended")
+	}
 }
 
 // FuzzBTF: no types panic.

@@ -179,15 +179,19 @@ func (v *verifier) leave(s *state) error {
 	return nil
 }
 
-// returned is check_return_code: programs at entries and returns of functions return 0.
+// returned is check_return_code: programs at entries and returns of functions return 0, iterators 0 or 1.
 func (v *verifier) returned(r value) error {
-	if v.prog.kind != ProgTracing || v.prog.attachType != traceFentry && v.prog.attachType != traceFexit {
+	if v.prog.kind != ProgTracing || v.prog.attachType == traceRawTP || v.prog.attachType == modifyReturn {
 		return nil
+	}
+	mask := uint64(0)
+	if v.prog.attachType == traceIter {
+		mask = iterRetry
 	}
 	if r.typ != regScalar {
 		return v.refuse(syscall.EINVAL, "At program exit the register R0 is not a known value (%s)", regNames[r.typ])
 	}
-	return v.inRange(r, "program exit", 0)
+	return v.inRange(r, "program exit", mask)
 }
 
 // callbackReturned checks what a function returns to the helper that has called it: 0, or 1 if that may end a loop.

@@ -170,6 +170,7 @@ func init() {
 		cmdMapDeleteBatch:          {56, (*System).deleteBatch},
 		cmdLinkCreate:              {64, (*System).linkCreate},
 		cmdLinkUpdate:              {16, (*System).linkUpdate},
+		cmdIterCreate:              {8, (*System).iterCreate},
 		cmdLinkDetach:              {4, (*System).linkDetach},
 		cmdEnableStats:             {4, (*System).enableStats},
 		cmdProgBindMap:             {12, (*System).progBindMap},

@@ -28,7 +28,7 @@ func (v *verifier) call(s *state, i insn, at int) error {
 	case i.imm == helperCopyFromUser && !v.prog.sleepable:
 		return v.refuse(syscall.EINVAL, "helper call might sleep in a non-sleepable prog")
 	}
-	if i.imm == helperGetFuncIP && v.prog.kind == ProgTracing && v.prog.attachType == traceRawTP {
+	if i.imm == helperGetFuncIP && v.prog.kind == ProgTracing && (v.prog.attachType == traceRawTP || v.prog.attachType == traceIter) {
 		return v.refuse(errNotSupported, "func %s#%d supported only for fentry/fexit/fmod_ret programs", h.name, i.imm)
 	}
 	return v.callHelper(s, i, h, at)
@@ -52,6 +52,8 @@ func (v *verifier) allowed(nr int32) bool {
 		return v.prog.kind == ProgSyscall
 	case helperCopyFromUser:
 		return true
+	case helperSeqPrintf, helperSeqWrite:
+		return v.prog.kind == ProgTracing && v.prog.attachType == traceIter
 	}
 	if nr == helperCoarseTime {
 		return false // its clock may be written while a tracing program runs
@@ -125,7 +127,9 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 	case argTimer:
 		return v.timerArgument(p, r, m)
 	case argTask:
-		return v.taskArgument(p, r)
+		return v.structArgument(p, r, "task_struct")
+	case argSeqFile:
+		return v.structArgument(p, r, "seq_file")
 	case argDynptr:
 		return v.dynptrArgument(p, r)
 	case argKey, argValue, argUninitValue, argValueOrNull:
@@ -173,9 +177,8 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 	return nil
 }
 
-// taskArgument checks a pointer to a struct task_struct.
-func (v *verifier) taskArgument(p value, r uint8) error {
-	const want = "task_struct"
+// structArgument checks a pointer to a structure of the kernel.
+func (v *verifier) structArgument(p value, r uint8, want string) error {
 	switch {
 	case p.typ != regStruct:
 		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], regNames[regStruct])

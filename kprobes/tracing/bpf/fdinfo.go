@@ -6,7 +6,7 @@ import (
 )
 
 // linkNames are the kinds of links as fdinfo says them.
-var linkNames = map[uint32]string{linkRawTracepoint: "raw_tracepoint", linkTracing: "tracing", linkPerfEvent: "perf", linkKprobeMulti: "kprobe_multi"}
+var linkNames = map[uint32]string{linkRawTracepoint: "raw_tracepoint", linkTracing: "tracing", linkIter: "iter", linkPerfEvent: "perf", linkKprobeMulti: "kprobe_multi"}
 
 // FDInfo returns what /proc/PID/fdinfo says of the descriptor of an object: bpf_map_show_fdinfo and its kin.
 func (s *System) FDInfo(object any) string {
@@ -48,6 +48,14 @@ func (s *System) FDInfo(object any) string {
 		switch o.kind {
 		case linkRawTracepoint:
 			line("tp_name", "%s", o.name)
+		case linkIter:
+			line("target_name", "%s", o.name)
+			if o.iter.target.attach != nil {
+				line("task_type", "%s", taskTypes[o.iter.tasks])
+			}
+			if o.iter.tasks != allTasks {
+				line(strings.ToLower(taskTypes[o.iter.tasks]), "%d", o.iter.id)
+			}
 		case linkTracing:
 			line("attach_type", "%d", p.attachType)
 			line("target_obj_id", "%d", p.targetObject())

@@ -37,6 +37,7 @@ const (
 	argConstSizeOrZero
 	argValueOrNull // memory with a value of the map, or NULL
 	argTask        // a struct task_struct
+	argSeqFile     // a struct seq_file
 	argDynptr      // a dynptr
 	argSpinLock    // a spin lock in a value of a map
 	argTimer       // a timer there
@@ -86,6 +87,8 @@ const (
 	helperSetCallback      = 170
 	helperCopyFromUser     = 148
 	helperSysBPF           = 166
+	helperSeqPrintf        = 126
+	helperSeqWrite         = 127
 	helperKallsymsName     = 179
 )
 
@@ -132,6 +135,8 @@ func helperTable() map[int32]*helper {
 		118:                {"bpf_jiffies64", func(r *run, _ *[5]uint64) uint64 { return jiffies(r.hit.Trap.Now()) }, retInteger, [5]argType{}, false},
 		120:                {"bpf_get_ns_current_pid_tgid", (*run).nsPID, retInteger, [5]argType{any_, any_, argUninitMem, argSize}, false},
 		125:                {"bpf_ktime_get_boot_ns", clock(clockBoottime), retInteger, [5]argType{}, false},
+		helperSeqPrintf:    {"bpf_seq_printf", (*run).seqPrintf, retInteger, [5]argType{argSeqFile, argMem, argSize, argMemOrNull, argSizeOrZero}, true},
+		helperSeqWrite:     {"bpf_seq_write", (*run).seqWrite, retInteger, [5]argType{argSeqFile, argMem, argSizeOrZero}, true},
 		130:                {"bpf_ringbuf_output", (*run).ringOutput, retInteger, [5]argType{argMap, argMem, argSizeOrZero, any_}, false},
 		131:                {"bpf_ringbuf_reserve", (*run).ringReserve, retRecordOrNull, [5]argType{argMap, argConstantSize, any_}, false},
 		132:                {"bpf_ringbuf_submit", (*run).ringSubmit, retVoid, [5]argType{argRecord, any_}, false},

@@ -431,7 +431,15 @@ func (l *Link) describe(c Caller, in []byte) ([]byte, error) {
 	l.sys.objects.Unlock()
 	switch l.kind {
 	case linkRawTracepoint:
-		return f, l.describeTracepoint(c, in, f)
+		return f, l.describeName(c, in, f)
+	case linkIter:
+		switch l.iter.tasks {
+		case oneThread:
+			f.u32(32, l.iter.id)
+		case oneProcess:
+			f.u32(36, l.iter.id)
+		}
+		return f, l.describeName(c, in, f)
 	case linkTracing:
 		f.u32(16, l.prog.attachType)
 		f.u32(20, l.prog.targetObject())
@@ -440,8 +448,8 @@ func (l *Link) describe(c Caller, in []byte) ([]byte, error) {
 	return f, nil
 }
 
-// describeTracepoint tells the name of a raw tracepoint. It fails with ENOSPC if that has no room.
-func (l *Link) describeTracepoint(c Caller, in []byte, f fields) error {
+// describeName tells the name of a raw tracepoint, or of an iterator's target. It fails with ENOSPC if that has no room.
+func (l *Link) describeName(c Caller, in []byte, f fields) error {
 	to, room := given64(in, 16), int(given(in, 24))
 	if to == 0 != (room == 0) {
 		return syscall.EINVAL
@@ -469,6 +477,9 @@ func (s *System) linkCreate(c Caller, a *attr) (Result, error) {
 		return Result{}, badObject(c.Object(a.fd(0)))
 	}
 	if p.kind == ProgTracing {
+		if p.attachType == traceIter && a.u32(8) == traceIter {
+			return s.attachIter(c, a, p)
+		}
 		if a.u32(8) != p.attachType || a.u32(4) != 0 || a.u32(16) != 0 || a.u32(12) != 0 {
 			return Result{}, syscall.EINVAL
 		}
@@ -550,19 +561,24 @@ func (s *System) linkUpdate(c Caller, a *attr) (Result, error) {
 	if flags&^updateReplace != 0 {
 		return Result{}, syscall.EINVAL
 	}
-	if _, ok := c.Object(a.fd(0)).(*Link); !ok {
+	l, ok := c.Object(a.fd(0)).(*Link)
+	if !ok {
 		return Result{}, badObject(c.Object(a.fd(0)))
 	}
-	programs := []int{a.fd(4)}
+	fds := []int{a.fd(4)}
 	if flags&updateReplace != 0 {
-		programs = append(programs, a.fd(12))
+		fds = append(fds, a.fd(12))
 	}
-	for _, fd := range programs {
-		if _, ok := c.Object(fd).(*Prog); !ok {
+	programs := [2]*Prog{}
+	for n, fd := range fds {
+		if programs[n], ok = c.Object(fd).(*Prog); !ok {
 			return Result{}, badObject(c.Object(fd))
 		}
 	}
-	return Result{}, syscall.EINVAL // links of tracing are not updated
+	if l.kind != linkIter || flags&updateReplace == 0 && a.u32(12) != 0 {
+		return Result{}, syscall.EINVAL // other links of tracing are not updated
+	}
+	return Result{}, s.replaceIter(l, programs[0], programs[1])
 }
 
 // linkDetach is BPF_LINK_DETACH: links of tracing do not have it.

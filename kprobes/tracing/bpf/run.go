@@ -48,6 +48,7 @@ type Hit struct {
 	Func  uint64 // the probed function, if the probe is at its entry or return, or 0
 	Site  uint64 // where the entry of Func is traced, if Probes.Listen has told of it
 	Chain func() []uint64
+	seq   *seqBuffer                        // of the iterator that runs the program, or nil
 	words [8 * (maxTrampolineArgs + 1)]byte // memory for Ctx
 }
 

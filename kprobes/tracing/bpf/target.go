@@ -51,6 +51,8 @@ func (v *verifier) target(p *Prog, id uint32) (*target, error) {
 		return v.tracepointTarget(t, id)
 	case traceFentry, traceFexit, modifyReturn:
 		return v.functionTarget(p, t, id)
+	case traceIter:
+		return v.iterTarget(t, id)
 	}
 	return nil, syscall.EINVAL
 }
@@ -85,37 +87,46 @@ func tracepointParams(def *btf.Typedef) (args []btf.FuncParam, ok bool) {
 	return proto.Params[1:], true
 }
 
-func (v *verifier) functionTarget(p *Prog, t btf.Type, id uint32) (*target, error) {
+// traceable is btf_distill_func_proto: the name and the arguments of a function to which programs can be attached.
+func (v *verifier) traceable(t btf.Type, id uint32) (name string, proto *btf.FuncProto, err error) {
 	f, ok := t.(*btf.Func)
 	if !ok {
-		return nil, v.refuse(syscall.EINVAL, "attach_btf_id %d is not a function", id)
+		return "", nil, v.refuse(syscall.EINVAL, "attach_btf_id %d is not a function", id)
 	}
-	proto, ok := f.Type.(*btf.FuncProto)
+	proto, ok = f.Type.(*btf.FuncProto)
 	if !ok {
-		return nil, syscall.EINVAL
+		return "", nil, syscall.EINVAL
 	}
 	if len(proto.Params) > maxFuncArgs {
-		return nil, v.refuse(syscall.EINVAL, "The function %s has %d arguments. Too many.", f.Name, len(proto.Params))
+		return "", nil, v.refuse(syscall.EINVAL, "The function %s has %d arguments. Too many.", f.Name, len(proto.Params))
 	}
 	for n, a := range proto.Params {
 		switch btf.UnderlyingType(a.Type).(type) {
 		case *btf.Void, *btf.Float:
-			return nil, v.refuse(syscall.EINVAL, "The function %s arg%d type %s is unsupported.", f.Name, n, btf.UnderlyingType(a.Type).TypeName())
+			return "", nil, v.refuse(syscall.EINVAL, "The function %s arg%d type %s is unsupported.", f.Name, n, btf.UnderlyingType(a.Type).TypeName())
 		}
+	}
+	return f.Name, proto, nil
+}
+
+func (v *verifier) functionTarget(p *Prog, t btf.Type, id uint32) (*target, error) {
+	name, proto, err := v.traceable(t, id)
+	if err != nil {
+		return nil, err
 	}
 	addr := uint64(0)
 	if p.sys.conf.Probes != nil {
-		addr = p.sys.conf.Probes.Function(f.Name)
+		addr = p.sys.conf.Probes.Function(name)
 	}
 	switch {
 	case addr == 0:
-		return nil, v.refuse(syscall.ENOENT, "The address of function %s cannot be found", f.Name)
+		return nil, v.refuse(syscall.ENOENT, "The address of function %s cannot be found", name)
 	case p.sleepable:
-		return nil, v.refuse(syscall.EINVAL, "%s is not sleepable", f.Name)
+		return nil, v.refuse(syscall.EINVAL, "%s is not sleepable", name)
 	case p.attachType == modifyReturn:
-		return nil, v.refuse(syscall.EINVAL, "%s() is not modifiable", f.Name)
+		return nil, v.refuse(syscall.EINVAL, "%s() is not modifiable", name)
 	}
-	return &target{id: id, name: f.Name, addr: addr, args: proto.Params, returns: proto.Return}, nil
+	return &target{id: id, name: name, addr: addr, args: proto.Params, returns: proto.Return}, nil
 }
 
 // tracepointArgs returns how many arguments a tracepoint has, if the kernel's types tell that.
@@ -163,6 +174,9 @@ func (t *target) argument(v *verifier, off int) (value, bool) {
 	case *btf.Struct, *btf.Union:
 		p := pointer(regStruct)
 		p.to = to
+		if v.prog.attachType == traceIter && n > 0 { // what is shown: NULL at the end
+			p.typ, p.id = regStructOrNull, v.newID()
+		}
 		return p, true
 	}
 	v.log.printf("func '%s' arg%d type %s is not a struct\n", t.name, n, kindName(to))

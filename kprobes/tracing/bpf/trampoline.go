@@ -34,6 +34,7 @@ const (
 const (
 	linkRawTracepoint = 1
 	linkTracing       = 2
+	linkIter          = 4
 	linkPerfEvent     = 7
 	linkKprobeMulti   = 8
 )
@@ -84,8 +85,11 @@ func (s *System) attachTracepoint(p *Prog, name string) (Result, error) {
 // are too many at the function, and with ENOTSUPP for a function of more arguments than registers have.
 func (s *System) attachTracing(p *Prog, cookie uint64) (Result, error) {
 	t := p.target
-	if p.attachType == traceRawTP {
+	switch p.attachType {
+	case traceRawTP:
 		return s.attachTracepoint(p, t.name)
+	case traceIter: // BPF_LINK_CREATE attaches it
+		return Result{}, syscall.EINVAL
 	}
 	if p.attachProg != nil {
 		if err := s.joinTrampoline(p); err != nil {

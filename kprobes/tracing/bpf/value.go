@@ -21,6 +21,7 @@ const (
 	regRecordOrNull
 	regFunc
 	regStruct // a structure of the kernel, whose fields may be read
+	regStructOrNull
 	regKey
 	regDynptr
 	regMem
@@ -31,14 +32,14 @@ const (
 
 // regNames are the types in the words of the log.
 var regNames = [...]string{
-	"?", "scalar", "ctx", "map_ptr", "map_value", "map_value_or_null", "fp", "alloc_mem", "alloc_mem_or_null", "func", "ptr_", "map_key", "dynptr_ptr",
+	"?", "scalar", "ctx", "map_ptr", "map_value", "map_value_or_null", "fp", "alloc_mem", "alloc_mem_or_null", "func", "ptr_", "ptr_or_null_", "map_key", "dynptr_ptr",
 	"mem", "mem_or_null", "untrusted_ptr_", "untrusted_ptr_or_null_",
 }
 
 // mayBeNull reports whether a pointer has to be compared with 0 before it is used. The type before it is the same pointer
 // when it is not NULL.
 func (t regType) mayBeNull() bool {
-	return t == regMapValueOrNull || t == regRecordOrNull || t == regMemOrNull || t == regUntrustedOrNull
+	return t == regMapValueOrNull || t == regRecordOrNull || t == regStructOrNull || t == regMemOrNull || t == regUntrustedOrNull
 }
 
 // value is struct bpf_reg_state: what is known of a register. For a scalar the bounds are those of
