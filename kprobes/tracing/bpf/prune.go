@@ -126,11 +126,11 @@ func (s *state) covered(old *state) bool {
 	for n, f := range s.frames {
 		o := old.frames[n]
 		for r := range f.regs {
-			if !o.regs[r].safe(&f.regs[r], &ids) {
+			if !f.regs[r].covered(&o.regs[r], &ids) {
 				return false
 			}
 		}
-		if !o.stackSafe(f, &ids) || len(f.refs) != len(o.refs) {
+		if !f.stackCovered(o, &ids) || len(f.refs) != len(o.refs) {
 			return false
 		}
 		for n, r := range f.refs {
@@ -161,8 +161,8 @@ func (p *pairs) match(old, now uint32) bool {
 	return true
 }
 
-// safe reports whether a register can be what it was in an older state, o: regsafe.
-func (o *value) safe(v *value, ids *pairs) bool {
+// covered reports whether a register can be what it was in an older state, o: regsafe.
+func (v *value) covered(o *value, ids *pairs) bool {
 	switch {
 	case o.live&liveRead == 0:
 		return true
@@ -180,12 +180,13 @@ func (o *value) safe(v *value, ids *pairs) bool {
 		return v.typ == o.typ && v.off == o.off && v.m == o.m && o.covers(v) && ids.match(o.id, v.id)
 	case regMapValueOrNull:
 		return v.typ == o.typ && v.off == o.off && v.m == o.m && ids.match(o.id, v.id)
+	default:
+		return false
 	}
-	return false
 }
 
-// stackSafe reports whether a stack can be what it was in an older state, o: stacksafe.
-func (o *function) stackSafe(f *function, ids *pairs) bool {
+// stackCovered reports whether a stack can be what it was in an older state, o: stacksafe.
+func (f *function) stackCovered(o *function, ids *pairs) bool {
 	for n := range o.stack {
 		old := &o.stack[n]
 		if old.live&liveRead == 0 {
@@ -198,7 +199,7 @@ func (o *function) stackSafe(f *function, ids *pairs) bool {
 			if n >= len(f.stack) || f.stack[n].kind[b] != kind {
 				return false
 			}
-			if b == 7 && kind == slotSpill && !old.value.safe(&f.stack[n].value, ids) {
+			if b == 7 && kind == slotSpill && !f.stack[n].value.covered(&old.value, ids) {
 				return false
 			}
 		}

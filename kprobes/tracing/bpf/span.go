@@ -20,14 +20,6 @@ func wholly[U uint32 | uint64, S int32 | int64]() span[U, S] {
 // only returns the bounds of one number.
 func only[U uint32 | uint64, S int32 | int64](n U) span[U, S] { return span[U, S]{n, n, S(n), S(n)} }
 
-// least and most are the signed numbers at the ends.
-func (span[U, S]) least() S { return wholly[U, S]().smin }
-func (span[U, S]) most() S  { return wholly[U, S]().smax }
-
-func (s *span[U, S]) unsign() { s.smin, s.smax = s.least(), s.most() }
-
-func (s *span[U, S]) sign() { s.umin, s.umax = 0, ^U(0) }
-
 // impossible reports whether the bounds are of no number, or of one that is known to be another: they come from a branch that
 // is not taken.
 func (s *span[U, S]) impossible(known bool) bool {

@@ -166,14 +166,6 @@ func (v *verifier) writes(s *state, r uint8) error {
 	return nil
 }
 
-// set writes a register.
-func (v *verifier) set(s *state, r uint8, to value) {
-	v.shownRegs |= 1 << r
-	reg := &s.regs()[r]
-	reg.become(to)
-	reg.live |= liveWritten
-}
-
 // alu follows an arithmetic instruction.
 func (v *verifier) alu(s *state, i insn) error {
 	if i.op() == aluEND || i.op() == aluNEG {

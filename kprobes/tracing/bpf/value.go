@@ -110,9 +110,6 @@ func (v *value) bounded() bool {
 	return v.tnum != anyNumber || v.span64 != wholly[uint64, int64]() || v.low != wholly[uint32, int32]()
 }
 
-// setNumber copies what is known of a number.
-func (v *value) setNumber(n *value) { v.tnum, v.span64, v.low = n.tnum, n.span64, n.low }
-
 // heed narrows the bounds by the bits that are known.
 func (v *value) heed() {
 	v.low.heed(uint32(v.bits), uint32(v.mask))

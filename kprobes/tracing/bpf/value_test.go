@@ -34,7 +34,7 @@ func hull[U uint32 | uint64, S int32 | int64](a, b span[U, S]) span[U, S] {
 func TestArithmetic(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	ops := []uint8{aluADD, aluSUB, aluMUL, aluDIV, aluMOD, aluAND, aluOR, aluXOR, aluLSH, aluRSH, aluARSH}
-	for range 200_000 {
+	for range 50_000 {
 		op, narrow := ops[r.IntN(len(ops))], r.IntN(2) == 0
 		a, as := some(r)
 		b, bs := some(r)
@@ -62,7 +62,7 @@ func TestArithmetic(t *testing.T) {
 // TestCompare: each number is in what is known on the way that the comparison has it go.
 func TestCompare(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 200_000 {
+	for range 50_000 {
 		op, class := jmpJEQ+uint8(r.IntN(13))<<4, []uint8{classJMP, classJMP32}[r.IntN(2)]
 		if op == jmpCALL || op == jmpEXIT {
 			continue
