@@ -143,7 +143,7 @@ func (k *Kernel) wire() {
 		tables = noFtrace{tables}
 	}
 	conf := kprobes.Config{
-		Text: v.text, Symbols: v.symbols, Tables: tables, Ftrace: v.sites, Slots: v.slots, Machine: v.machine,
+		Text: v.text, Symbols: v.symbols, Tables: tables, Ftrace: v.sites, Slots: v.slots, Machine: v.machine, Armed: m.Armed(),
 		Going:     func(name string) bool { return k.Modules.Going(name) },
 		NoPreempt: k.opts.Config.NoPreempt, NRCPUs: k.opts.Config.NRCPUs, Linux: k.opts.Release.Linux,
 	}
@@ -164,7 +164,7 @@ func (k *Kernel) wire() {
 	}
 	k.Tracer = tracing.New(tracing.Config{
 		Kprobes: k.Kprobes, Symbols: v.symbols, Sites: v.tables, Machine: v.machine, Unwinder: v.unwinder, Modules: k.Modules, Files: traceFiles{k}, Host: traceHost{k},
-		Memory: v.memory, Release: k.opts.Release.Uname(), Linux: k.opts.Release.Linux, Limit: k.opts.Limit,
+		Memory: v.memory, Armed: m.Armed(), Release: k.opts.Release.Uname(), Linux: k.opts.Release.Linux, Limit: k.opts.Limit,
 		TAIOffset: m.Clock().Wall() - m.Clock().Now(), PerfCPUs: perfCPUs(m.CPUs()), PossibleCPUs: possibleCPUs(),
 		Tracepoints: v.points, Syscalls: v.syscalls, Functions: sites, BTF: v.btf, RawBTF: v.rawBTF,
 	})

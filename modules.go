@@ -31,6 +31,7 @@ func (k *Kernel) newModules() *module.Loader {
 		Call:        k.callModule,
 		Func:        k.function,
 		Notify:      k.moduleChanged,
+		Armed:       m.Armed(),
 		TextSymbols: k.opts.Config.NoKallsymsAll,
 		Vermagic:    k.opts.Release.vermagic(),
 		Own:         k.opts.Release.ownVermagics(),

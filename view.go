@@ -62,7 +62,7 @@ func guestView(m *kernel.Machine, r Release) view {
 
 // fileView is the kernel of a file, beside the guest m.
 func fileView(m *kernel.Machine, o Options) (view, error) {
-	v, err := vm.New(vm.Options{Kernel: o.Kernel, CPUs: m.CPUs(), Engine: o.Engine, Now: m.Now, Tasks: m.Mem()})
+	v, err := vm.New(vm.Options{Kernel: o.Kernel, CPUs: m.CPUs(), Engine: o.Engine, Now: m.Now, Tasks: m.Mem(), Armed: m.Armed()})
 	if err != nil {
 		return view{}, err
 	}

@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/armed"
 	"github.com/kprobefs/kprobefs/kernel/cpu"
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
 	"github.com/kprobefs/kprobefs/kernel/host"
@@ -152,6 +153,7 @@ type Machine struct {
 	allSyms *kallsyms.Table // all symbols of the image, also those that syms lacks
 	syms    *kallsyms.Table
 	sites   *ftrace.Sites
+	armed   armed.Changes
 	tab     *image.Tables
 	log     *Log
 	clock   Clock
@@ -334,7 +336,7 @@ func newMachine(o Options) (*Machine, error) {
 	m.sites = ftrace.New(m, img.Mcount, ftrace.Callers{
 		Regs: m.symbol(trampoline.FtraceRegs.Name), List: m.symbol(trampoline.Ftrace.Name), Trampoline: m.trampoline,
 		OpsRegs: m.symbol(trampoline.FtraceOpsRegs.Name), OpsTrampoline: m.opsTrampoline,
-	})
+	}, &m.armed)
 	m.debug = newDebugger(m)
 	m.cache = cpu.NewCache(ram, o.Engine)
 	for i := range o.CPUs {
@@ -617,6 +619,9 @@ func (m *Machine) Symbols() *kallsyms.Table { return m.syms }
 
 // Sites returns the fentry sites.
 func (m *Machine) Sites() *ftrace.Sites { return m.sites }
+
+// Armed returns what tells of changes of what is armed.
+func (m *Machine) Armed() *armed.Changes { return &m.armed }
 
 // Host returns the part that runs the host's calls.
 func (m *Machine) Host() *host.Host { return m.host }

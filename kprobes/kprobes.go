@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/armed"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
@@ -116,7 +117,8 @@ type Config struct {
 	Ftrace    Ftrace
 	Slots     Slots
 	Machine   Machine
-	Optimizer Optimizer // nil means no CONFIG_OPTPROBES
+	Optimizer Optimizer      // nil means no CONFIG_OPTPROBES
+	Armed     *armed.Changes // learns when an address is armed or disarmed
 
 	// NoPreempt means a kernel without CONFIG_PREEMPTION. There a stepped copy may end
 	// in a jump back, so that it needs no second int3 (it is boosted).
@@ -663,6 +665,7 @@ func (k *Kprobes) setArmed(pt *point, on bool) {
 	} else {
 		k.armed.Add(-1)
 	}
+	k.cfg.Armed.Note()
 }
 
 // Armed returns the number of armed addresses.

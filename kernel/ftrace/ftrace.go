@@ -25,6 +25,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/armed"
 )
 
 // SiteSize is the length of a site in bytes.
@@ -119,6 +120,7 @@ type Sites struct {
 	kprobe  atomic.Pointer[func(*abi.Trap)]
 	index   atomic.Pointer[map[uint64]*site] // replaced as a whole
 	others  atomic.Int32                     // Ops in ops
+	changes *armed.Changes                   // of others
 
 	mu      sync.Mutex
 	ops     []*Ops            // those with sites, newest first
@@ -137,9 +139,10 @@ const (
 	stubFunc   = "ftrace_stub"
 )
 
-// New returns the sites at the given addresses, which hold nops.
-func New(text Poker, sites []uint64, callers Callers) *Sites {
-	s := &Sites{text: text, callers: callers, called: stubFunc, tramps: map[string]uint64{}}
+// New returns the sites at the given addresses, which hold nops. It notes in changes when a listener comes or
+// goes that is no kprobe.
+func New(text Poker, sites []uint64, callers Callers, changes *armed.Changes) *Sites {
+	s := &Sites{text: text, callers: callers, changes: changes, called: stubFunc, tramps: map[string]uint64{}}
 	s.probers = [2]Ops{{Function: kprobeFunc, Regs: true}, {Function: kprobeFunc, Regs: true, IPModify: true}}
 	index := make(map[uint64]*site, len(sites))
 	for _, a := range sites {
@@ -366,6 +369,7 @@ func (s *Sites) list(o *Ops, listens bool) {
 	case known && !listens:
 		s.ops = slices.DeleteFunc(s.ops, func(x *Ops) bool { return x == o })
 		s.others.Add(-1)
+		s.changes.Note()
 	case listens && !known:
 		if o.Last {
 			s.ops = append(s.ops, o)
@@ -373,6 +377,7 @@ func (s *Sites) list(o *Ops, listens bool) {
 			s.ops = append([]*Ops{o}, s.ops...)
 		}
 		s.others.Add(1)
+		s.changes.Note()
 	}
 }
 

@@ -28,7 +28,7 @@ func TestSites(t *testing.T) {
 	const base, caller = 0x1000, 0x2000
 	text := &fakeText{base: base, b: bytes.Repeat([]byte{0x90}, 64)}
 	copy(text.b[16:], []byte(abi.Nop5))
-	s := New(text, []uint64{base + 16}, Callers{Regs: caller})
+	s := New(text, []uint64{base + 16}, Callers{Regs: caller}, nil)
 	at := func() []byte { return text.b[16:21] }
 	// e8 rel32, relative to the end of the site: 0x2000 - 0x1015.
 	call := []byte{0xe8, 0xeb, 0x0f, 0, 0}
@@ -80,7 +80,7 @@ func TestRegs(t *testing.T) {
 			return 0x6000, nil
 		}
 		return 0x5000, nil
-	}})
+	}}, nil)
 	target := func() uint64 {
 		if text.b[0] != 0xe8 {
 			return 0
@@ -128,7 +128,7 @@ func TestRegs(t *testing.T) {
 // those that see registers.
 func TestListPreempt(t *testing.T) {
 	const base = 0x1000
-	s := New(&fakeText{base: base, b: make([]byte, 64)}, []uint64{base}, Callers{Regs: 0x2000, List: 0x3000})
+	s := New(&fakeText{base: base, b: make([]byte, 64)}, []uint64{base}, Callers{Regs: 0x2000, List: 0x3000}, nil)
 	var seen []uint32
 	note := func(t *abi.Trap) { seen = append(seen, t.Preempt) }
 	hit := func(want ...uint32) {
@@ -170,7 +170,7 @@ func TestModuleOps(t *testing.T) {
 			made[over] = op
 			return over, nil
 		},
-	})
+	}, nil)
 	calls := 0
 	s.OnKprobe(func(t *abi.Trap) { calls++; t.Regs.IP += SiteSize })
 	a := &Ops{Struct: first, Target: 0x8000, Regs: true, IPModify: true}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,20 +41,30 @@ func (h *Host) activityTime(ctx context.Context) (_ context.Context, end func(er
 	}
 }
 
-// Watch has each Do call begin before the guest sees its call, so that the guest can
-// repeat first what happened earlier on the host, and end when the call is over,
-// before its caller is answered. A nil begin ends this.
-func (h *Host) Watch(begin, end func(Caller)) {
-	if begin == nil {
-		h.watch.Store(nil)
+// hook is a function that each request calls while there is one.
+type hook struct{ f atomic.Pointer[func(Caller)] }
+
+func (h *hook) set(f func(Caller)) {
+	if f == nil {
+		h.f.Store(nil)
 		return
 	}
-	h.watch.Store(&watcher{begin, end})
+	h.f.Store(&f)
 }
 
-type watcher struct {
-	begin, end func(Caller)
+func (h *hook) call(c Caller) {
+	if f := h.f.Load(); f != nil {
+		(*f)(c)
+	}
 }
+
+// Before has each Do call f before the guest sees its call, so that the guest can repeat
+// first what happened earlier on the host. A nil f ends this.
+func (h *Host) Before(f func(Caller)) { h.before.set(f) }
+
+// After has each Do call f when its call is over, before the caller is answered. It counts for
+// requests that are under way, too. A nil f ends this.
+func (h *Host) After(f func(Caller)) { h.after.set(f) }
 
 // Fork is a thread that the host's kernel has made.
 type Fork struct {

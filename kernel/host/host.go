@@ -204,7 +204,8 @@ type Host struct {
 
 	nextID      atomic.Uint64
 	slow        atomic.Bool // the guest was too slow for the last call of activity.go
-	watch       atomic.Pointer[watcher]
+	before      hook
+	after       hook
 	tables      sync.Map     // processes with descriptors for Mirror
 	mirrors     atomic.Int64 // calls of Mirror under way
 	awaitClosed atomic.Pointer[func(context.Context) bool]

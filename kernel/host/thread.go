@@ -22,8 +22,8 @@ func (h *Host) Do(ctx context.Context, c Caller, call Call, op FileOp) (ret int6
 	if err != nil {
 		return 0, nil, err
 	}
-	if w := h.watch.Load(); w != nil && call.Nr != abi.HostRelease {
-		defer w.end(c)
+	if call.Nr != abi.HostRelease {
+		defer h.after.call(c)
 	}
 	r := t.request(call.Nr)
 	r.mode, r.fops, r.files = call.Mode, call.FOps, c.files()
@@ -48,9 +48,9 @@ func (h *Host) Do(ctx context.Context, c Caller, call Call, op FileOp) (ret int6
 	return ret, out, err
 }
 
-// taskFor returns the task for a call of c. Before a call the watcher learns what
-// happened on the host, but not before the release of a file: the watcher may wait
-// for just that (AwaitClosed). The thread that closed a file may have ended before
+// taskFor returns the task for a call of c. Before a call the guest repeats what
+// happened on the host (Before), but not before the release of a file, which that may wait
+// for (AwaitClosed). The thread that closed a file may have ended before
 // the release if the file was on its way to another process; the call is then one of
 // an unknown thread.
 func (h *Host) taskFor(ctx context.Context, c Caller, nr uint64) (*Task, error) {
@@ -60,9 +60,7 @@ func (h *Host) taskFor(ctx context.Context, c Caller, nr uint64) (*Task, error) 
 		}
 		return h.takeNext(ctx, c)
 	}
-	if w := h.watch.Load(); w != nil {
-		w.begin(c)
-	}
+	h.before.call(c)
 	return h.take(ctx, c)
 }
 

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/armed"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/wait"
@@ -111,6 +112,8 @@ type Config struct {
 	// Notify is called when a module enters a state: Coming before init runs, Live
 	// after it, Going before the module's memory is freed. It may sleep.
 	Notify func(Event)
+	// Armed learns when a module begins or ceases to be one of List.
+	Armed *armed.Changes
 	// TextSymbols drops all symbols but those of text once init is done, as with
 	// CONFIG_KALLSYMS_ALL=n.
 	TextSymbols bool
@@ -491,6 +494,7 @@ func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.formed = true
+	l.conf.Armed.Note()
 	return nil
 }
 
@@ -1116,4 +1120,5 @@ func (l *Loader) unlist(m *module) {
 		owner.users = slices.DeleteFunc(owner.users, func(u *module) bool { return u == m })
 	}
 	l.mods = slices.DeleteFunc(l.mods, func(x *module) bool { return x == m })
+	l.conf.Armed.Note()
 }

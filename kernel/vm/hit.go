@@ -59,7 +59,7 @@ func (m *VM) makeStubs(ram *pages) error {
 	sites := slices.DeleteFunc(slices.Clone(m.kernel.Image.Mcount), func(at uint64) bool { return !m.kernel.FtraceSite(at) }) // freed
 	m.sites = ftrace.New(m, sites, ftrace.Callers{
 		Regs: m.addr(trampoline.FtraceRegs.Name), List: m.addr(trampoline.Ftrace.Name), Trampoline: m.trampoline,
-	})
+	}, m.armed)
 	return nil
 }
 

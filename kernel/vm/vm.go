@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/armed"
 	"github.com/kprobefs/kprobefs/kernel/cpu"
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
 	"github.com/kprobefs/kprobefs/kernel/image"
@@ -39,10 +40,11 @@ import (
 // Options say what New makes. Only Kernel must be given.
 type Options struct {
 	Kernel *vmlinux.Kernel
-	CPUs   int          // number of vCPUs; 0 means 1
-	Engine cpu.Engine   // what executes the code
-	Now    func() int64 // nanoseconds since boot; nil means since New
-	Tasks  abi.Memory   // where the tasks lie that make calls; nil means that there are none
+	CPUs   int            // number of vCPUs; 0 means 1
+	Engine cpu.Engine     // what executes the code
+	Now    func() int64   // nanoseconds since boot; nil means since New
+	Tasks  abi.Memory     // where the tasks lie that make calls; nil means that there are none
+	Armed  *armed.Changes // learns when a listener that is no kprobe comes to an fentry site, or goes
 }
 
 // Handlers are called at hits, with the conditions of kernel.Handlers. A nil handler is not called.
@@ -65,6 +67,7 @@ type VM struct {
 	cache    *cpu.Cache
 	slots    *insnslot.Cache
 	sites    *ftrace.Sites
+	armed    *armed.Changes
 	tasks    abi.Memory
 	now      func() int64
 	cpus     []*vcpu
@@ -94,7 +97,7 @@ const (
 
 // New maps a kernel. It fails with EINVAL if its image cannot be mapped, and with ENOMEM.
 func New(o Options) (*VM, error) {
-	m := &VM{kernel: o.Kernel, tasks: o.Tasks, now: o.Now, trap: 1}
+	m := &VM{kernel: o.Kernel, armed: o.Armed, tasks: o.Tasks, now: o.Now, trap: 1}
 	if o.Now == nil {
 		began := time.Now()
 		m.now = func() int64 { return int64(time.Since(began)) }

@@ -47,6 +47,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/armed"
 	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/memcg"
@@ -131,6 +132,8 @@ type Config struct {
 	Host     Host
 	// Memory is the kernel's memory, for strings that entries point to.
 	Memory abi.Memory
+	// Armed learns when an event is enabled or disabled, and when perf opens or closes one.
+	Armed *armed.Changes
 
 	// Release is uname -r.
 	Release string
@@ -294,6 +297,18 @@ func (t *Tracer) HasBTF() bool { return t.conf.BTF != nil }
 
 // Listening reports whether any event is enabled, or perf uses one.
 func (t *Tracer) Listening() bool { return t.listening.Load() > 0 }
+
+// listen counts more, or fewer, users of what is hit, outside the probes if elsewhere is set.
+func (t *Tracer) listen(more int64, elsewhere bool) {
+	if more == 0 {
+		return
+	}
+	t.listening.Add(more)
+	if elsewhere {
+		t.elsewhere.Add(more)
+	}
+	t.conf.Armed.Note()
+}
 
 // ListeningElsewhere reports the same of events that are not of a probe.
 func (t *Tracer) ListeningElsewhere() bool { return t.elsewhere.Load() > 0 }

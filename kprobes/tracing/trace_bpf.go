@@ -248,8 +248,7 @@ func (tp *tracepoint) changeRaw(do func([]*rawUser) []*rawUser) error {
 	}
 	tp.raw.Store(&all)
 	more := int64(len(all) - len(before))
-	t.listening.Add(more)
-	t.elsewhere.Add(more)
+	t.listen(more, true)
 	return nil
 }
 

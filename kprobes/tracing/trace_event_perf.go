@@ -24,7 +24,7 @@ type perfUsers struct {
 }
 
 func (t *Tracer) newPerf() *perf.Set {
-	c := perf.Config{CPUs: t.conf.PerfCPUs, Now: t.conf.Machine.Now, Clock: t.conf.Host.ReadClock, Room: t.checkRoom}
+	c := perf.Config{CPUs: t.conf.PerfCPUs, Now: t.conf.Machine.Now, Clock: t.conf.Host.ReadClock, Room: t.checkRoom, Armed: t.conf.Armed}
 	if c.CPUs == nil {
 		for i := range t.conf.Machine.CPUs() {
 			c.CPUs = append(c.CPUs, i)

@@ -397,10 +397,7 @@ func (e *Event) change(do func([]*EventFile) []*EventFile) {
 
 // listens counts more, or fewer, users of the event's hits.
 func (e *Event) listens(more int) {
-	e.tracer.listening.Add(int64(more))
-	if e.kind != dynevent.Kprobe && e.kind != dynevent.Kretprobe {
-		e.tracer.elsewhere.Add(int64(more))
-	}
+	e.tracer.listen(int64(more), e.kind != dynevent.Kprobe && e.kind != dynevent.Kretprobe)
 }
 
 // Format returns the text of the event's file format. It fails with ENODEV if the event

@@ -18,6 +18,7 @@ import (
 	"github.com/kprobefs/kprobefs/internal/exec/hostview"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/armed"
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/host/connector"
@@ -48,6 +49,11 @@ type Activity struct {
 	mirrors    atomic.Pointer[callSet] // the calls of mirrorable that somebody could see; nil means none
 	mirrorable callSet                 // the calls that mirror can stop at
 	state      *atomic.Uint32          // 0 while nobody watches, else the bits of the calls that somebody could see
+	watched    atomic.Pointer[watchedCalls]
+	armed      *armed.Changes
+	noted      atomic.Uint64 // changes of what is armed, or of whose processes count
+	followed   atomic.Uint64 // of these, how many Update has followed
+	late       atomic.Bool   // a timer runs that calls Update
 	others     []Descriptors
 
 	mu       sync.Mutex
@@ -104,6 +110,7 @@ type Machine interface {
 	Image() *image.Image
 	Syscalls() []string // names, by their numbers
 	Log() *kernel.Log
+	Armed() *armed.Changes
 }
 
 // Probes are the probes that are set: *kprobes.Kprobes.
@@ -154,7 +161,7 @@ type Options struct {
 // New returns an Activity, which repeats nothing before Start.
 func New(c Config, o Options) *Activity {
 	a := &Activity{
-		host: c.Machine.Host(), tracer: c.Tracer, modules: c.Modules, log: c.Machine.Log(), seen: newSeen(c),
+		host: c.Machine.Host(), armed: c.Machine.Armed(), tracer: c.Tracer, modules: c.Modules, log: c.Machine.Log(), seen: newSeen(c),
 		warn: o.Warn, sayLost: o.Lost, state: o.State, mirror: o.Mirror,
 		spaces: map[string]counting{}, servers: map[int]bool{os.Getpid(): true}, known: map[int]counting{}, calls: map[int]fork{}, exiting: map[int]uint64{}, grouped: map[int]bool{},
 	}
@@ -184,7 +191,11 @@ func New(c Config, o Options) *Activity {
 func (a *Activity) Add(d Descriptors) { a.others = append(a.others, d) }
 
 // Start starts repeating the host's activity in the guest.
-func (a *Activity) Start() { a.host.Watch(a.Begin, a.End) }
+func (a *Activity) Start() {
+	a.armed.Follow(a.note)
+	a.note()
+	a.Update()
+}
 
 // Join makes the processes in a mount namespace count. Their supervisor, which is the
 // process server, reports their execs (Call).
@@ -211,6 +222,7 @@ func (a *Activity) Leave(namespace string, server int) {
 func (a *Activity) spacesChanged() {
 	clear(a.known)
 	a.joined.Store(int32(len(a.spaces)))
+	a.note()
 }
 
 // watching returns the calls that somebody could see and that processes make.
@@ -223,7 +235,7 @@ func (a *Activity) watching() watchedCalls {
 
 // Close stops it.
 func (a *Activity) Close() {
-	a.host.Watch(nil, nil)
+	a.armed.Follow(nil)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
@@ -233,13 +245,15 @@ func (a *Activity) Close() {
 	a.unlisten()
 	a.forgetEnds()
 	a.state.Store(0)
+	a.host.Before(nil)
+	a.host.After(nil)
 	a.setMirrors(callSet{}, false)
 	for _, d := range a.others {
 		d.Close()
 	}
 }
 
-// Begin is called before each request of the files.
+// Begin is called before each request of the files while somebody watches.
 func (a *Activity) Begin(c host.Caller) {
 	if a.state.Load() != 0 {
 		for _, d := range a.others {
@@ -251,8 +265,8 @@ func (a *Activity) Begin(c host.Caller) {
 	}
 }
 
-// End is called after each request, which may have armed the first probe or disarmed
-// the last one.
+// End is called after each request while calls are mirrored, and after a request that may have
+// armed the first probe or disarmed the last one.
 func (a *Activity) End(c host.Caller) {
 	a.Update()
 	if a.mirrored() != (callSet{}) {
@@ -260,10 +274,26 @@ func (a *Activity) End(c host.Caller) {
 	}
 }
 
-// Update follows what is armed.
+// followGrace is how long a change of what is armed may wait for the request that makes it. Guest code
+// that no request waits for, and Go programs, arm without one.
+const followGrace = 10 * time.Millisecond
+
+// note is called at each change of what is armed, with locks of those who arm. The change is followed
+// before the request that makes it is answered, or soon if there is none.
+func (a *Activity) note() {
+	a.noted.Add(1)
+	a.host.After(a.End)
+	if a.late.CompareAndSwap(false, true) {
+		time.AfterFunc(followGrace, func() {
+			a.late.Store(false)
+			a.Update()
+		})
+	}
+}
+
+// Update follows what is armed, if that has changed.
 func (a *Activity) Update() {
-	on := a.watching()
-	if a.state.Load() == on.told && (a.mirror == nil || a.mirrored() == on.mirrored.and(a.mirrorable)) {
+	if a.followed.Load() == a.noted.Load() {
 		return
 	}
 	a.mu.Lock()
@@ -271,15 +301,32 @@ func (a *Activity) Update() {
 	if a.closed { // the state may belong to a successor now
 		return
 	}
-	on = a.watching() // another request may have changed it meanwhile
+	upTo := a.noted.Load() // before it asks: what is noted later may not be in the answer
+	a.follow(a.watching())
+	a.followed.Store(upTo)
+	if a.mirrored() != (callSet{}) {
+		a.host.After(a.End)
+		return
+	}
+	a.host.After(nil)
+	if a.noted.Load() != upTo {
+		a.host.After(a.End)
+	}
+}
+
+// follow has the calls that somebody can see told of and mirrored. The caller holds mu.
+func (a *Activity) follow(on watchedCalls) {
+	a.watched.Store(&on)
 	was := a.state.Swap(on.told)
 	a.setMirrors(on.mirrored.and(a.mirrorable), was != on.told)
 	if (was != 0) == (on.told != 0) {
 		return
 	}
 	if on.told != 0 {
+		a.host.Before(a.Begin)
 		a.listen()
 	} else {
+		a.host.Before(nil)
 		a.unlisten()
 		a.forks = nil
 		a.forgetEnds()

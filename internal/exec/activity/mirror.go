@@ -100,7 +100,8 @@ func (a *Activity) Mirror(c host.Caller, m *host.Mirror) {
 // done, and its result is the call's; where the guest does not come there, f runs nevertheless.
 func (a *Activity) Answer(c host.Caller, nr uint64, args [6]uint64, f func() int64) {
 	once := sync.OnceValue(f)
-	if watching := a.watching(); watching.mirrored.has(nr) {
+	a.Update()
+	if w := a.watched.Load(); w != nil && w.mirrored.has(nr) {
 		a.Mirror(c, &host.Mirror{
 			Syscall: host.Syscall{Nr: nr, Args: args}, Reached: func() {}, Made: func() host.Made { return host.Made{Ret: once()} },
 		})

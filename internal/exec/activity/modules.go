@@ -24,7 +24,6 @@ func asCaller(ctx context.Context, by host.Caller) context.Context {
 // errors are those of module.Loader.Insert, EPERM when the kernel is locked down, ENOMEM
 // beyond the limit of memory, and ErrOops.
 func (a *Activity) InitModule(ctx context.Context, by host.Caller, ko []byte, o module.Options) error {
-	defer a.Update()
 	return oopsed(a.modules.Insert(killedWith(ctx, asCaller(ctx, by)), ko, o))
 }
 
@@ -36,7 +35,6 @@ func killedWith(ctx, as context.Context) context.Context { return host.WithKill(
 // module.Loader.Remove, and ErrOops. A device of the module that has been closed before the call
 // does not keep the module in use: FUSE's RELEASE may come after it.
 func (a *Activity) DeleteModule(ctx context.Context, by host.Caller, name string, force bool) error {
-	defer a.Update()
 	a.host.AwaitClosed(ctx)
 	return oopsed(a.modules.Remove(killedWith(ctx, asCaller(ctx, by)), name, force))
 }

@@ -108,9 +108,6 @@ func (d *Descriptors) BPF(c host.Caller, call BPFCall) (ret int, f *os.File, wri
 	if p, ok := r.Object.(*bpf.Prog); ok && p.Type() == bpf.ProgPerfEvent {
 		d.bpf.runsClocks(c.PID)
 	}
-	if _, ok := r.Object.(*bpf.Link); ok {
-		d.activity.Update() // it may be the first who sees the calls of processes
-	}
 	f, err = fs.Open(d.fileOf(system, r, makesLink[call.Command]), backing)
 	return 0, f, by.writes, err
 }
@@ -306,7 +303,6 @@ func (d *Descriptors) SetBPF(c host.Caller, event, program int) error {
 		detach()
 		system.Release(p)
 	}
-	d.activity.Update()
 	return nil
 }
 
@@ -409,9 +405,7 @@ func (f *bpfFile) Poll() (ready uint32, changed <-chan struct{}) {
 // Release implements anoninode.File.
 func (f *bpfFile) Release() {
 	f.system.Release(f.object)
-	if _, ok := f.object.(*bpf.Link); ok {
-		f.all.activity.Update()
-	}
+	f.all.activity.Update()
 }
 
 // Ioctl implements anoninode.File.

@@ -379,6 +379,7 @@ func (f *perfFile) Release() {
 // numbers say that the argument is a pointer, which it is not, and the host's kernel fails with
 // EFAULT.
 func (f *perfFile) Ioctl(tid int, cmd uint32, arg uint64, in, out []byte) error {
+	defer f.all.activity.End(host.Caller{TID: tid}) // a filter or a switch may have armed functions
 	const groupFlag = 1
 	group := arg&groupFlag != 0
 	switch cmd {

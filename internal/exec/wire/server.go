@@ -309,6 +309,7 @@ func (c *conn) question(m *Message, f *os.File) {
 				}
 				return int64(r.Ret)
 			})
+			c.kernel.Load().Activity.Update() // a module, perf or a program of BPF may have armed something
 		}
 		if f != nil {
 			_ = f.Close()

@@ -26,6 +26,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/armed"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
 
@@ -58,6 +59,8 @@ type Config struct {
 	Clock func(id int32) int64
 	// Room returns an error if there is no memory for so many more bytes.
 	Room func(bytes int) error
+	// Armed learns when an event is opened or closed.
+	Armed *armed.Changes
 }
 
 // Set is all Events of a tracer.
@@ -144,6 +147,7 @@ func (s *Set) Open(a Attr, source Source, tid int32, cpu int, group *Event, memo
 	defer s.mu.Unlock()
 	s.events = append(s.events, e)
 	s.open.Add(1)
+	s.Armed.Note()
 	if group != nil {
 		e.leader.Store(group)
 		siblings := append(slices.Clone(group.led()), e)
@@ -561,6 +565,7 @@ func (e *Event) Release() {
 	e.stop()
 	s.events = slices.DeleteFunc(s.events, func(x *Event) bool { return x == e })
 	s.open.Add(-1)
+	s.Armed.Note()
 	s.held -= e.mapped
 	if leader := e.leader.Load(); leader != e {
 		others := slices.DeleteFunc(slices.Clone(leader.led()), func(x *Event) bool { return x == e })
