@@ -3,7 +3,9 @@ GO    ?= go
 RACE  ?= -race
 LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GUEST := kernel/guest
-IMAGES := vmlinux-2.6 vmlinux-4.15 vmlinux-5.10 vmlinux-6.1 vmlinux-6.12 btf-6.12 vmlinux-6.1.btf vmlinux-6.12.btf $(patsubst %,vmlinux-%.inlined,2.6 4.15 5.10 6.1 6.12)
+# What is built of the guest, and the releases on which Linux is asked (kernel/release).
+IMAGES := $(notdir $(wildcard $(GUEST)/vmlinux-* $(GUEST)/btf-*))
+RECORDED = $$($(GO) run ./internal/tools/golden releases)
 # The tour's shell: busybox' says the errno of a failed echo, Debian's dash does not.
 TOURSH ?= $(shell command -v busybox >/dev/null 2>&1 && echo busybox) sh
 # What the tests of a package run for at most.
@@ -125,28 +127,28 @@ lint:
 dead: ## fail if a function is reached by no command and no test
 	@out=$$($(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0 -test ./...) || exit 1; if [ -n "$$out" ]; then echo "$$out"; exit 1; fi
 
-guest: ## rebuild the guest kernels, kernel/guest/vmlinux-2.6 to -6.12, and btf-6.12 (needs Debian 12's gcc and pahole)
+guest: ## rebuild the guest kernels, kernel/guest/vmlinux-* and btf-* (needs Debian 12's gcc and pahole)
 	$(GO) run ./internal/tools/records
 	$(MAKE) -C $(GUEST)
 
 guest-check: ## fail if the checked-in guest is not what its source builds, in two other folders
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && for at in a b/c; do \
-		mkdir -p "$$dir/$$at" && cp -r $(GUEST) "$$dir/$$at/" && rm -rf "$$dir/$$at/guest/.build" "$$dir/$$at"/guest/vmlinux-* "$$dir/$$at"/guest/btf-6.* "$$dir/$$at"/guest/modules/*.ko "$$dir/$$at"/guest/modules/5.10 "$$dir/$$at"/guest/modules/6.12 && \
+		mkdir -p "$$dir/$$at" && cp -r $(GUEST) "$$dir/$$at/" && rm -rf "$$dir/$$at/guest/.build" "$$dir/$$at"/guest/vmlinux-* "$$dir/$$at"/guest/btf-* "$$dir/$$at"/guest/modules/*.ko "$$dir/$$at"/guest/modules/[0-9]* && \
 		$(MAKE) -s -j2 -C "$$dir/$$at/guest" || exit 1; \
-		for f in $(IMAGES) $$(cd $(GUEST) && ls modules/*.ko modules/5.10/*.ko modules/6.12/*.ko); do cmp "$$dir/$$at/guest/$$f" "$(GUEST)/$$f" || exit 1; done; \
+		for f in $(IMAGES) $$(cd $(GUEST) && ls modules/*.ko modules/[0-9]*/*.ko); do cmp "$$dir/$$at/guest/$$f" "$(GUEST)/$$f" || exit 1; done; \
 	done && echo "guest-check: two builds in two folders, both are $(addprefix $(GUEST)/,$(IMAGES)) and the modules"
 
 RELEASE ?= 6.1
 
-verdicts: ## ask Linux (6.1, 6.12 and 5.10) whether it takes probes at the functions of the guest, and record the answers in integration/verdicts
-	for r in 6.1 6.12 5.10; do $(GO) run ./internal/tools/golden -release $$r verdicts record || exit 1; done
+verdicts: ## ask Linux (each recorded release) whether it takes probes at the functions of the guest, and record the answers in integration/verdicts
+	for r in $(RECORDED); do $(GO) run ./internal/tools/golden -release $$r verdicts record || exit 1; done
 
 guest-only: ## write docs/reference/guest-only.md from these answers
 	$(GO) test ./integration/verdicts -run TestGuestOnlyPage -args -update-guest-only
 
 # One name in sixteen, others for each commit. The tests hold the guest against all.
 verdicts-check: ## fail if one of these answers is not what Linux says
-	for r in 6.1 6.12 5.10; do $(GO) run ./internal/tools/golden -release $$r -share $$(git rev-parse HEAD)/16 verdicts check || exit 1; done
+	for r in $(RECORDED); do $(GO) run ./internal/tools/golden -release $$r -share $$(git rev-parse HEAD)/16 verdicts check || exit 1; done
 
 golden: ## record what Linux (RELEASE=6.1) prints for the scripts of integration/testdata
 	$(GO) run ./internal/tools/golden -release $(RELEASE) record
@@ -154,14 +156,14 @@ golden: ## record what Linux (RELEASE=6.1) prints for the scripts of integration
 golden-check: ## fail if a recording is not what Linux (RELEASE=6.1) prints
 	$(GO) run ./internal/tools/golden -release $(RELEASE) check
 
-golden-checks: ## the same for each recorded release (6.1, 5.10, 6.12) and for Debian's modules, two at a time
-	$(MAKE) -j2 golden-check-6.1 golden-check-5.10 golden-check-6.12 golden-check-modules
+golden-checks: ## the same for each recorded release and for Debian's modules, two at a time
+	$(MAKE) -j2 $$(for r in $(RECORDED); do echo golden-check-$$r; done) golden-check-modules
 
-# For make check: of 5.10 and 6.12 the recordings that are not the same as 6.1's, and of all
+# For make check: of the other releases than 6.1 the recordings that are not the same as 6.1's, and of all
 # one in sixteen, others for each commit.
 golden-check-all: GOLDENFLAGS = -share $$(git rev-parse HEAD)/16
 golden-check-all:
-	$(MAKE) -j2 GOLDENFLAGS="$(GOLDENFLAGS)" golden-check-6.1 golden-check-differing-5.10 golden-check-differing-6.12 golden-check-modules
+	$(MAKE) -j2 GOLDENFLAGS="$(GOLDENFLAGS)" golden-check-$(RELEASE) $$(for r in $(RECORDED); do [ $$r = $(RELEASE) ] || echo golden-check-differing-$$r; done) golden-check-modules
 
 golden-check-differing-%:
 	$(GO) run ./internal/tools/golden -release $* -differing $(GOLDENFLAGS) check

@@ -23,12 +23,14 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Releases are the releases of which there are recordings.
-var Releases = [...]string{"5.10", "6.1", "6.12"}
+var Releases = release.RecordedNames(func(release.Debian) bool { return true })
 
-//go:embed 5.10.txt 6.1.txt 6.12.txt
+//go:embed [0-9]*.txt
 var files embed.FS
 
 //go:embed places-*.txt

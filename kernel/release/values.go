@@ -34,6 +34,12 @@ var (
 		Subject: trace, What: "the ID of ftrace/raw_data", Source: "`5.10/trace_marker.txtar`",
 		By: []At[uint16]{{Linux5_10, 16, 0}, {Linux6_1, 18, 0}},
 	}
+	// FirstEventID is the ID of the first event that is defined at run time: it follows those of all static events of
+	// Debian's kernel.
+	FirstEventID = Value[uint16]{
+		Subject: trace, What: "the ID of the first event that is defined at run time", Source: "the ID in the format file of a first probe: `tracing.TestFormat`",
+		By: []At[uint16]{{Linux5_10, 1270, 0}, {Linux6_1, 1338, 0}, {Linux6_12, 1496, 0}},
+	}
 	// Kretprobed is the function whose addresses trace lines show as
 	// "[unknown/kretprobe'd]". If it is empty, there is none.
 	Kretprobed = Value[string]{
@@ -102,7 +108,7 @@ func Rename(v Version) map[string]string {
 // Values returns all values.
 func Values() []ValueRow {
 	rows := []ValueRow{
-		DebugfsDir.Row(), PIDMax.Row(), SymbolMax.Row(), BadVariable.Row(), StaticEvents.Row(), RawDataID.Row(), Kretprobed.Row(), SyscallPrefix.Row(),
+		DebugfsDir.Row(), PIDMax.Row(), SymbolMax.Row(), BadVariable.Row(), StaticEvents.Row(), RawDataID.Row(), FirstEventID.Row(), Kretprobed.Row(), SyscallPrefix.Row(),
 	}
 	for _, x := range FunctionNames {
 		rows = append(rows, x.Row())

@@ -366,7 +366,7 @@ func New(c Config) *Tracer {
 	t.perf = t.newPerf()
 	t.bpf = t.newBPF()
 	t.triggering = trigger.Config{Has: &t.conf.has, Hists: t.hists, Filters: &t.filters, SynchronizeRCU: c.Machine.SynchronizeRCU}
-	t.nextType = int(t.conf.static().first)
+	t.nextType = int(t.conf.firstEvent())
 	t.cmdlines.Resize(cmdlines.RoomFor(cmdlines.Default, t.conf.has[release.CmdlinesWithPIDs]))
 	t.global = t.newArray(initialPages, t.defaultClock())
 	if t.conf.has[release.FieldsOption] {

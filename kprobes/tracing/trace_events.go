@@ -208,7 +208,7 @@ func (t *Tracer) newEventType() (uint16, bool) {
 		t.nextType++
 		return uint16(t.nextType - 1), true
 	}
-	for id := int(t.conf.static().first); id <= maxEventType; id++ {
+	for id := int(t.conf.firstEvent()); id <= maxEventType; id++ {
 		if t.events.get(uint16(id)) == nil {
 			return uint16(id), true
 		}

@@ -218,7 +218,7 @@ func TestEventTypesRunOut(t *testing.T) {
 	write(t, tr, "p:a vfs_read")
 	tr.nextType = maxEventType
 	write(t, tr, "p:b vfs_read", "p:c vfs_read")
-	if b, c := tr.event("kprobes", "b").ID, tr.event("kprobes", "c").ID; b != maxEventType || c != tr.conf.static().first+1 {
+	if b, c := tr.event("kprobes", "b").ID, tr.event("kprobes", "c").ID; b != maxEventType || c != tr.conf.firstEvent()+1 {
 		t.Errorf("the last number and the one after it: %d, %d", b, c)
 	}
 }

@@ -1,7 +1,7 @@
 package tracing
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -28,31 +28,19 @@ type Tracepoints interface {
 	SetProbestub(addr uint64, on bool) error
 }
 
-// The format files of Linux's static events.
-var (
-	//go:embed formats-5.10.txt
-	formats510 string
-	//go:embed formats-6.1.txt
-	formats61 string
-	//go:embed formats-6.12.txt
-	formats612 string
-)
+// formats has the format files of the static events of the releases whose kernels were looked at.
+//
+//go:embed formats-*.txt
+var formats embed.FS
 
-// static describes the static events of a release.
-type static struct {
-	formats string
-	first   uint16 // the ID of the first event defined at run time, after those of all static events of Debian's kernel
+// formats returns the format files of the release's static events.
+func (c *config) formats() (string, error) {
+	text, err := formats.ReadFile("formats-" + release.StaticEvents.Of(c.Linux).String() + ".txt")
+	return string(text), err
 }
 
-// statics are the static events of the releases whose kernels were looked at.
-var statics = map[release.Version]static{
-	release.Linux5_10: {formats510, 1270},
-	release.Linux6_1:  {formats61, 1338},
-	release.Linux6_12: {formats612, 1496},
-}
-
-// static returns the static events of the release.
-func (c *config) static() static { return statics[release.StaticEvents.Of(c.Linux)] }
+// firstEvent returns the ID of the first event that is defined at run time.
+func (c *config) firstEvent() uint16 { return release.FirstEventID.Of(c.Linux) }
 
 // staticFormat is one event of a formats file.
 type staticFormat struct {
@@ -143,7 +131,11 @@ func (t *Tracer) newStaticEvents() {
 	if t.conf.Tracepoints == nil {
 		return
 	}
-	list, err := parseFormats(t.conf.static().formats)
+	text, err := t.conf.formats()
+	if err != nil {
+		panic(err)
+	}
+	list, err := parseFormats(text)
 	if err != nil {
 		panic(err)
 	}

@@ -34,10 +34,11 @@ import (
 
 	"github.com/kprobefs/kprobefs/integration"
 	"github.com/kprobefs/kprobefs/internal/tools/linux"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // releases are those whose suite can be run, and for which it is recorded what Linux gave.
-var releases = []string{"6.1", "6.12"}
+var releases = release.RecordedNames(func(d release.Debian) bool { return d.Selftests })
 
 // recordings have a line for each test of a release's suite: its result on Linux and its
 // name. known.txt has the tests that fail here and not there, and why.

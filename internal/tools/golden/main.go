@@ -50,6 +50,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/integration"
+	"github.com/kprobefs/kprobefs/integration/verdicts"
 	"github.com/kprobefs/kprobefs/internal/tools/linux"
 	"github.com/kprobefs/kprobefs/internal/tools/share"
 )
@@ -83,7 +84,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if args = flags.Args(); len(args) == 0 {
-		return errors.New("usage: golden [-release R] record|check [NAME], golden [-release R] print SCRIPT, golden [-release R] formats [GROUP:NAME], golden tables record|check [NAME]")
+		return errors.New("usage: golden [-release R] record|check [NAME], golden [-release R] print SCRIPT, golden [-release R] formats [GROUP:NAME], golden tables record|check [NAME], golden releases")
 	}
 	switch args[0] {
 	case "record":
@@ -98,6 +99,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return g.formats(ctx, args[1:])
 	case "tables":
 		return tables(ctx, g.release, args[1:], out)
+	case "releases":
+		_, err := fmt.Fprintln(out, strings.Join(verdicts.Releases, " "))
+		return err
 	case "verdicts":
 		return g.verdicts(ctx, args[1:])
 	case "insmod": // run on Linux by record and check

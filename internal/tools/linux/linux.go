@@ -20,6 +20,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	table "github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // ErrNoKernel means that the archive does not have that kernel package or version
@@ -58,7 +60,13 @@ func Check() error {
 const Default = "6.1"
 
 // suites are the Debian suites that have a release's kernel.
-var suites = map[string]string{"5.10": "bullseye", Default: "bookworm", "6.12": "trixie"}
+var suites = func() map[string]string {
+	all := map[string]string{}
+	for _, d := range table.Recorded {
+		all[d.Version.String()] = d.Suite
+	}
+	return all
+}()
 
 // release returns the release ("6.1") in a package's name,
 // linux-image-6.1.0-56-amd64.

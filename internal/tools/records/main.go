@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // releases are those whose guests have BTF.
-var releases = []string{"6.1", "6.12"}
+var releases = release.RecordedNames(func(d release.Debian) bool { return d.Types })
 
 // classes has the class of each event that shares one with others (DECLARE_EVENT_CLASS): names in Linux's BTF.
 var classes = map[string]string{
