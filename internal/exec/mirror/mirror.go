@@ -399,6 +399,11 @@ func (m *Mirror) reap(how int) (any bool) {
 	for {
 		var status unix.WaitStatus
 		tid, err := waitTracee(&status, how)
+		if errors.Is(err, unix.ECHILD) { // none is traced: what is known of one is of a thread that execve(2) has taken the id of
+			for _, t := range m.tracees {
+				m.forget(t)
+			}
+		}
 		if err != nil || tid <= 0 {
 			return any
 		}
@@ -673,28 +678,35 @@ func (m *Mirror) detachIdle(t *tracee) bool {
 		return false
 	}
 	m.silence(t.pid)
-	_ = ptrace(unix.PTRACE_DETACH, t.tid, 0, 0)
-	m.forget(t)
+	m.detach(t, 0)
 	return true
+}
+
+// detach lets a stopped thread go. One that is being killed has left its stop: it stays known until its end is reported,
+// since its process cannot be waited for before that.
+func (m *Mirror) detach(t *tracee, sig unix.Signal) {
+	t.stopped = false
+	if errors.Is(ptrace(unix.PTRACE_DETACH, t.tid, 0, uintptr(sig)), unix.ESRCH) {
+		t.letGo = true
+		return
+	}
+	m.forget(t)
 }
 
 // resume lets a stopped thread go on up to the next stop: the end of a call that is mirrored, or
 // otherwise the next one that the thread rings for or, if it rings for none, the next one.
 func (m *Mirror) resume(t *tracee, sig unix.Signal) {
-	request := unix.PTRACE_SYSCALL
-	gone := !m.on.Load() || t.letGo
-	switch {
-	case gone:
+	if !m.on.Load() || t.letGo {
 		m.silence(t.pid) // another tracer would see it ring
-		request = unix.PTRACE_DETACH
-	case m.images[t.pid] != nil && t.call == nil && !t.fresh && t.covering == nil:
+		m.detach(t, sig)
+		return
+	}
+	request := unix.PTRACE_SYSCALL
+	if m.images[t.pid] != nil && t.call == nil && !t.fresh && t.covering == nil {
 		request = unix.PTRACE_CONT
 	}
 	t.stopped = false
 	_ = ptrace(request, t.tid, 0, uintptr(sig))
-	if gone {
-		m.forget(t)
-	}
 }
 
 // patience is how long the guest has now for its part of a call.
