@@ -686,11 +686,9 @@ func (m *Mirror) detachIdle(t *tracee) bool {
 // since its process cannot be waited for before that.
 func (m *Mirror) detach(t *tracee, sig unix.Signal) {
 	t.stopped = false
-	if errors.Is(ptrace(unix.PTRACE_DETACH, t.tid, 0, uintptr(sig)), unix.ESRCH) {
-		t.letGo = true
-		return
+	if !errors.Is(ptrace(unix.PTRACE_DETACH, t.tid, 0, uintptr(sig)), unix.ESRCH) {
+		m.forget(t)
 	}
-	m.forget(t)
 }
 
 // resume lets a stopped thread go on up to the next stop: the end of a call that is mirrored, or
