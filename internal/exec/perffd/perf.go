@@ -149,11 +149,11 @@ type descriptors struct {
 }
 
 // Mappable reports whether descriptors can be mapped as they are, and none has to be exchanged meanwhile. Where there
-// can be no descriptors none can.
-func Mappable() bool {
+// can be no descriptors none can. It is tried once.
+var Mappable = sync.OnceValue(func() bool {
 	mappable, err := anoninode.Try()
 	return err == nil && mappable
-}
+})
 
 // connected returns the file system, and connects it the first time. Its files have that name.
 func (d *descriptors) connected(name string) (*anoninode.FS, error) {
