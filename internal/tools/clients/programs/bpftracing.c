@@ -1,9 +1,9 @@
 /* bpftracing: attaches programs of type TRACING, raw tracepoints and kprobe.multi, has them hit by an open of its own,
  * and prints what they have seen, and the errors of calls that are wrong. */
+#include "bpfkernel.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
-#include <linux/btf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,6 @@
 
 typedef unsigned long long u64;
 
-static char *types, *names, *end;
 static int map, values = 8;
 static char text[1 << 16];
 
@@ -21,44 +20,6 @@ static int bpf(int cmd, union bpf_attr *a)
 	int ret = syscall(SYS_bpf, cmd, a, sizeof *a);
 
 	return ret < 0 ? -errno : ret;
-}
-
-/* A type's number, by its kind and name. */
-static int type(int kind, const char *name)
-{
-	int id = 1;
-	char *at = types;
-
-	while (at < end) {
-		struct btf_type *t = (void *)at;
-		int n = BTF_INFO_VLEN(t->info), each = 0, k = BTF_INFO_KIND(t->info);
-
-		if (k == kind && !strcmp(names + t->name_off, name))
-			return id;
-		if (k == BTF_KIND_INT || k == BTF_KIND_VAR || k == BTF_KIND_DECL_TAG)
-			n = 1, each = 4;
-		else if (k == BTF_KIND_ARRAY)
-			n = 1, each = 12;
-		else if (k == BTF_KIND_STRUCT || k == BTF_KIND_UNION || k == BTF_KIND_DATASEC || k == BTF_KIND_ENUM64)
-			each = 12;
-		else if (k == BTF_KIND_ENUM || k == BTF_KIND_FUNC_PROTO)
-			each = 8;
-		at += sizeof *t + n * each;
-		id++;
-	}
-	return -1;
-}
-
-static void read_types(void)
-{
-	static char all[16 << 20];
-	int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY), n, sum = 0;
-	struct btf_header *h = (void *)all;
-
-	while ((n = read(fd, all + sum, sizeof all - sum)) > 0)
-		sum += n;
-	close(fd);
-	types = all + h->hdr_len + h->type_off, end = types + h->type_len, names = all + h->hdr_len + h->str_off;
 }
 
 static u64 address(const char *of)
@@ -171,7 +132,7 @@ static void info(int link)
 	ret = bpf(BPF_OBJ_GET_INFO_BY_FD, &a);
 	printf("link info: %d, type %u", ret, i.type);
 	if (i.type == BPF_LINK_TYPE_TRACING)
-		printf(", attach type %u, object %u, a function %d", i.tracing.attach_type, i.tracing.target_obj_id, i.tracing.target_btf_id == (unsigned)type(BTF_KIND_FUNC, "do_sys_openat2"));
+		printf(", attach type %u, object %u, a function %d", i.tracing.attach_type, i.tracing.target_obj_id, i.tracing.target_btf_id == (unsigned)ktype(BTF_KIND_FUNC, "do_sys_openat2", NULL));
 	if (i.type == BPF_LINK_TYPE_RAW_TRACEPOINT) {
 		unsigned need = i.raw_tracepoint.tp_name_len;
 
@@ -266,8 +227,8 @@ static void functions(int open_id)
 
 static void refusals(int open_id)
 {
-	int task = type(BTF_KIND_STRUCT, "task_struct"), tp = type(BTF_KIND_TYPEDEF, "btf_trace_sys_enter");
-	int fork = type(BTF_KIND_TYPEDEF, "btf_trace_sched_process_fork");
+	int task = ktype(BTF_KIND_STRUCT, "task_struct", NULL), tp = ktype(BTF_KIND_TYPEDEF, "btf_trace_sys_enter", NULL);
+	int fork = ktype(BTF_KIND_TYPEDEF, "btf_trace_sched_process_fork", NULL);
 
 	refused("no type", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, 0, 0, BODY(MOV(8, 6))));
 	refused("a type of no function", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, task, 0, BODY(MOV(8, 6))) == -EINVAL ? -EINVAL : 0);
@@ -275,10 +236,10 @@ static void refusals(int open_id)
 	refused("a kprobe with a type", load(BPF_PROG_TYPE_KPROBE, 0, open_id, 0, BODY(MOV(8, 6))));
 	refused("fentry that returns 1", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, open_id, 1, BODY(MOV(8, 6))));
 	refused("fmod_ret", load(BPF_PROG_TYPE_TRACING, BPF_MODIFY_RETURN, open_id, 0, BODY(MOV(8, 6))));
-	refused("fmod_ret of a system call", load(BPF_PROG_TYPE_TRACING, BPF_MODIFY_RETURN, type(BTF_KIND_FUNC, "__x64_sys_openat"), 0, BODY(MOV(8, 6))));
+	refused("fmod_ret of a system call", load(BPF_PROG_TYPE_TRACING, BPF_MODIFY_RETURN, ktype(BTF_KIND_FUNC, "__x64_sys_openat", NULL), 0, BODY(MOV(8, 6))));
 	flags = BPF_F_SLEEPABLE;
 	refused("a sleepable fentry", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, open_id, 0, BODY(MOV(8, 6))));
-	refused("a sleepable fexit of a system call", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT, type(BTF_KIND_FUNC, "__x64_sys_openat"), 0, BODY(MOV(8, 6))));
+	refused("a sleepable fexit of a system call", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT, ktype(BTF_KIND_FUNC, "__x64_sys_openat", NULL), 0, BODY(MOV(8, 6))));
 	refused("a sleepable fmod_ret", load(BPF_PROG_TYPE_TRACING, BPF_MODIFY_RETURN, open_id, 0, BODY(MOV(8, 6))));
 	refused("a sleepable tracepoint", load(BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, tp, 0, BODY(MOV(8, 6))));
 	flags = 0;
@@ -316,7 +277,7 @@ static void tracepoints(void)
 	prog = load(BPF_PROG_TYPE_RAW_TRACEPOINT, 0, 0, 0, BODY(LOAD(1, 6, 16)));
 	result("a third argument of sys_enter", raw("sys_enter", prog));
 	close(prog);
-	prog = load(BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, type(BTF_KIND_TYPEDEF, "btf_trace_sys_enter"), 0, BODY(LOAD(1, 6, 8), OPENS));
+	prog = load(BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, ktype(BTF_KIND_TYPEDEF, "btf_trace_sys_enter", NULL), 0, BODY(LOAD(1, 6, 8), OPENS));
 	link = raw(NULL, prog);
 	hit("BTF tracepoint: opens", link, 1);
 	link = tracing_link(prog, BPF_TRACE_RAW_TP, 0);
@@ -358,11 +319,11 @@ int main(void)
 	int id;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	read_types();
+	read_kernel();
 	memset(&a, 0, sizeof a);
 	a.map_type = BPF_MAP_TYPE_ARRAY, a.key_size = 4, a.value_size = 64, a.max_entries = 1;
 	map = bpf(BPF_MAP_CREATE, &a);
-	id = type(BTF_KIND_FUNC, "do_sys_openat2");
+	id = ktype(BTF_KIND_FUNC, "do_sys_openat2", NULL);
 	functions(id);
 	refusals(id);
 	tracepoints();
