@@ -16,7 +16,7 @@ import (
 )
 
 // Iterators are kernel/bpf/bpf_iter.c: a program of type TRACING for the function bpf_iter_NAME is called for each object of
-// a kind, and what it writes is what is read from a descriptor of BPF_ITER_CREATE, or from the file of a pinned link.
+// one kind. Whoever reads a descriptor of BPF_ITER_CREATE, or the file of a pinned link, gets what the program writes.
 
 const (
 	iterPrefix = "bpf_iter_"
@@ -317,27 +317,23 @@ func (it *Iterator) show(task Task, o *iterObject) (again bool, err error) {
 
 // nextMap and nextProg are bpf_map_get_curr_or_next and its kin.
 func (it *Iterator) nextMap(from uint64) (iterObject, bool) {
-	s := it.sys
-	s.objects.Lock()
-	defer s.objects.Unlock()
-	id, ok := s.maps.notBefore(from)
-	if !ok {
-		return iterObject{}, false
-	}
-	m := s.maps.all[id]
-	return iterObject{id: uint64(id), addr: m.pointer(), fill: func(to *iterObjects) { to.aMap(m) }}, true
+	return nextOf(it.sys, &it.sys.maps, from, (*iterObjects).aMap)
 }
 
 func (it *Iterator) nextProg(from uint64) (iterObject, bool) {
-	s := it.sys
+	return nextOf(it.sys, &it.sys.progs, from, (*iterObjects).aProg)
+}
+
+// nextOf returns the first object of a table that is not before a number.
+func nextOf[T interface{ pointer() uint64 }](s *System, of *table[T], from uint64, fill func(*iterObjects, T)) (iterObject, bool) {
 	s.objects.Lock()
 	defer s.objects.Unlock()
-	id, ok := s.progs.notBefore(from)
+	id, ok := of.notBefore(from)
 	if !ok {
 		return iterObject{}, false
 	}
-	p := s.progs.all[id]
-	return iterObject{id: uint64(id), addr: p.pointer(), fill: func(to *iterObjects) { to.aProg(p) }}, true
+	o := of.all[id]
+	return iterObject{id: uint64(id), addr: o.pointer(), fill: func(to *iterObjects) { fill(to, o) }}, true
 }
 
 // notBefore returns the smallest number that is in use and not less than one.
