@@ -136,7 +136,6 @@ func branch[U uint32 | uint64, S int32 | int64](op uint8, t tnum, s span[U, S], 
 		}
 		return -1
 	}
-	signed := S(n)
 	equal := t.isConst() && U(t.bits) == n
 	switch op {
 	case jmpJEQ:
@@ -145,24 +144,29 @@ func branch[U uint32 | uint64, S int32 | int64](op uint8, t tnum, s span[U, S], 
 		return when(t.isConst() && !equal, equal)
 	case jmpJSET:
 		return when(U(t.bits)&n != 0, U(t.most())&n == 0)
-	case jmpJGT:
-		return when(s.umin > n, s.umax <= n)
-	case jmpJGE:
-		return when(s.umin >= n, s.umax < n)
-	case jmpJLT:
-		return when(s.umax < n, s.umin >= n)
-	case jmpJLE:
-		return when(s.umax <= n, s.umin > n)
-	case jmpJSGT:
-		return when(s.smin > signed, s.smax <= signed)
-	case jmpJSGE:
-		return when(s.smin >= signed, s.smax < signed)
-	case jmpJSLT:
-		return when(s.smax < signed, s.smin >= signed)
-	case jmpJSLE:
-		return when(s.smax <= signed, s.smin > signed)
 	}
-	return -1
+	if plain, ok := unsigned[op]; ok {
+		return when(ordered(plain, s.smin, s.smax, S(n)))
+	}
+	return when(ordered(op, s.umin, s.umax, n))
+}
+
+// unsigned has the comparisons that compare without sign as others do with it.
+var unsigned = map[uint8]uint8{jmpJSGT: jmpJGT, jmpJSGE: jmpJGE, jmpJSLT: jmpJLT, jmpJSLE: jmpJLE}
+
+// ordered reports whether a comparison with n holds for all numbers from lo to hi, or for none.
+func ordered[T uint32 | uint64 | int32 | int64](op uint8, lo, hi, n T) (always, never bool) {
+	switch op {
+	case jmpJGT:
+		return lo > n, hi <= n
+	case jmpJGE:
+		return lo >= n, hi < n
+	case jmpJLT:
+		return hi < n, lo >= n
+	case jmpJLE:
+		return hi <= n, lo > n
+	}
+	return false, false
 }
 
 // swapped has the comparison that holds when its operands change places.
@@ -214,24 +218,24 @@ func compareBits(op uint8, yes, no *value, n, width uint64) {
 
 // bound narrows the bounds of a number by a comparison with n.
 func bound[U uint32 | uint64, S int32 | int64](op uint8, yes, no *span[U, S], n U) {
-	s := S(n)
+	if plain, ok := unsigned[op]; ok {
+		narrow(plain, &yes.smin, &yes.smax, &no.smin, &no.smax, S(n))
+	} else {
+		narrow(op, &yes.umin, &yes.umax, &no.umin, &no.umax, n)
+	}
+}
+
+// narrow narrows what a number is from and to if a comparison with n holds, and if not.
+func narrow[T uint32 | uint64 | int32 | int64](op uint8, yesMin, yesMax, noMin, noMax *T, n T) {
 	switch op {
 	case jmpJGT:
-		no.umax, yes.umin = min(no.umax, n), max(yes.umin, n+1)
+		*noMax, *yesMin = min(*noMax, n), max(*yesMin, n+1)
 	case jmpJGE:
-		no.umax, yes.umin = min(no.umax, n-1), max(yes.umin, n)
+		*noMax, *yesMin = min(*noMax, n-1), max(*yesMin, n)
 	case jmpJLT:
-		no.umin, yes.umax = max(no.umin, n), min(yes.umax, n-1)
+		*noMin, *yesMax = max(*noMin, n), min(*yesMax, n-1)
 	case jmpJLE:
-		no.umin, yes.umax = max(no.umin, n+1), min(yes.umax, n)
-	case jmpJSGT:
-		no.smax, yes.smin = min(no.smax, s), max(yes.smin, s+1)
-	case jmpJSGE:
-		no.smax, yes.smin = min(no.smax, s-1), max(yes.smin, s)
-	case jmpJSLT:
-		no.smin, yes.smax = max(no.smin, s), min(yes.smax, s-1)
-	case jmpJSLE:
-		no.smin, yes.smax = max(no.smin, s+1), min(yes.smax, s)
+		*noMin, *yesMax = max(*noMin, n+1), min(*yesMax, n)
 	}
 }
 
