@@ -750,18 +750,19 @@ func TestEndless(t *testing.T) {
 	hit := Hit{Trap: &abi.Trap{Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, Comm: new([abi.TaskCommLen]byte)}
 	jump := func(off int16) insn { return insn{code: classJMP | jmpJA, off: off} }
 	for name, tt := range map[string]struct {
-		insns []insn
-		why   string
+		insns  []insn
+		starts []int
+		why    string
 	}{
-		"a loop":          {[]insn{movK(0, 0), jump(-2), exit}, "too many instructions"},
-		"calls in a loop": {[]insn{{code: classJMP | jmpCALL, src: pseudoCall, imm: 2}, jump(-2), exit, movK(0, 0), movK(0, 0), exit}, "too many instructions"},
-		"no end":          {[]insn{movK(0, 0)}, "jump out of range"},
-		"a far jump":      {[]insn{jump(100), exit}, "jump out of range"},
-		"no instruction":  {[]insn{{code: classJMP | jmpCALL, imm: 1 << 20}, exit}, "jump out of range"},
-		"calls of itself": {[]insn{{code: classJMP | jmpCALL, src: pseudoCall, imm: -1}, exit}, "the call stack is too deep"},
+		"a loop":          {[]insn{movK(0, 0), jump(-2), exit}, []int{0}, "too many instructions"},
+		"calls in a loop": {[]insn{{code: classJMP | jmpCALL, src: pseudoCall, imm: 2}, jump(-2), exit, movK(0, 0), movK(0, 0), exit}, []int{0, 3}, "too many instructions"},
+		"no end":          {[]insn{movK(0, 0)}, []int{0}, "jump out of range"},
+		"a far jump":      {[]insn{jump(100), exit}, []int{0}, "jump out of range"},
+		"no instruction":  {[]insn{{code: classJMP | jmpCALL, imm: 1 << 20}, exit}, []int{0}, "jump out of range"},
+		"calls of itself": {[]insn{{code: classJMP | jmpCALL, src: pseudoCall, imm: -1}, exit}, []int{0}, "the call stack is too deep"},
 	} {
 		p := &Prog{sys: s, insns: tt.insns}
-		p.translate()
+		p.translate(tt.starts)
 		s.mem.Lock()
 		s.run.begin(p, 0, &hit)
 		s.run.steps(0)

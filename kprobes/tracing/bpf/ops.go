@@ -1,7 +1,5 @@
 package bpf
 
-import "slices"
-
 // An op is an instruction as it is executed: what does not change from one run to the next was looked at once, when the
 // program was loaded. A program has one for each instruction, so a place in one is the same place in the other; for the
 // second half of a 64-bit immediate load it is none.
@@ -42,8 +40,8 @@ const (
 	doExit
 )
 
-// translate makes the ops of a program that was verified.
-func (p *Prog) translate() {
+// translate makes the ops of a program that was verified; starts are where its functions begin, in order.
+func (p *Prog) translate(starts []int) {
 	p.ops = make([]op, len(p.insns))
 	for n := range p.ops {
 		p.ops[n].to = -1 // of what is no instruction
@@ -54,16 +52,12 @@ func (p *Prog) translate() {
 			n++
 		}
 	}
-	starts := []int{0, len(p.ops)}
-	for n, i := range p.insns {
-		if i.class() == classJMP && i.op() == jmpCALL && i.src == pseudoCall || i.wideLoad() && i.src == pseudoFunc {
-			starts = append(starts, n+1+int(i.imm))
+	for n, at := range starts {
+		end := len(p.ops)
+		if n+1 < len(starts) {
+			end = starts[n+1]
 		}
-	}
-	slices.Sort(starts)
-	starts = slices.Compact(starts)
-	for n, at := range starts[1:] {
-		p.ops[starts[n]].length = int32(at - starts[n])
+		p.ops[at].length = int32(end - at)
 	}
 }
 
@@ -73,8 +67,12 @@ func (p *Prog) op(n int) op {
 	o := op{dst: i.dst, src: i.src, fromReg: i.fromRegister(), size: uint8(i.size()), to: int32(i.off), imm: uint64(int64(i.imm)), insn: i}
 	switch i.class() {
 	case classALU64:
-		o.do = map[uint8]action{aluMOV: doMov, aluADD: doAdd}[i.op()]
-		if o.do == doNothing {
+		switch i.op() {
+		case aluMOV:
+			o.do = doMov
+		case aluADD:
+			o.do = doAdd
+		default:
 			o.do = doALU64
 		}
 	case classALU:

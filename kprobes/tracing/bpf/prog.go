@@ -95,7 +95,7 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 		return Result{}, err
 	}
 	p.verified = v.processed
-	p.translate()
+	p.translate(v.starts)
 	if s.conf.Prints != nil && slices.ContainsFunc(p.insns, insn.prints) {
 		s.conf.Prints()
 	}
