@@ -49,8 +49,8 @@ type run struct {
 const maxSteps = 1 << 20
 
 // pointsPatience is how long run waits for the list of probes. Who changes probes may have locked it while
-// waiting for a vCPU that is stopped.
-const pointsPatience = 200 * time.Millisecond
+// waiting for a vCPU that is stopped; on a busy host, one who is about to unlock it may take tenths of a second.
+const pointsPatience = 2 * time.Second
 
 // runFile returns the row of machine/run.
 func (c Config) runFile() *seqfile.Row {
