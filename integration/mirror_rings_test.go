@@ -316,6 +316,50 @@ wait $P; echo "status $?"; cat n
 	}
 }
 
+// keepsProgram is interrupted by signals while it counts, and looks at whether registers that a call would change are
+// as they were. It prints how often they were not.
+const keepsProgram = `#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+static volatile long handled;
+static void on_alarm(int sig) { handled++; }
+int main(void) {
+	struct sigaction a = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct itimerval each = { { 0, 1000 }, { 0, 1000 } };
+	long changed = 0;
+	sigaction(SIGALRM, &a, 0);
+	setitimer(ITIMER_REAL, &each, 0);
+	while (handled < 1500) {
+		long c = 0x123456789abcdef, d = 0x22334455667788, n = 100000, c2, d2;
+		asm volatile("mov %3, %%rcx; mov %4, %%r11; 1: dec %0; jnz 1b; mov %%rcx, %1; mov %%r11, %2"
+			: "+r"(n), "=&r"(c2), "=&r"(d2) : "r"(c), "r"(d) : "rcx", "r11");
+		changed += c != c2 || d != d2;
+	}
+	printf("%ld\n", changed);
+	return 0;
+}
+`
+
+// TestLateRingsSignal: a program that makes no call but the return from its signal's handler keeps all registers.
+func TestLateRingsSignal(t *testing.T) {
+	dir := publicDir(t)
+	ringsIn(t, dir)
+	put(t, dir, "keeps.c", keepsProgram)
+	runIn(t, dir, "gcc -O -o keeps keeps.c")
+	put(t, dir, "script", `T=/sys/kernel/tracing
+./keeps >n & P=$!
+until [ -r /proc/$P/maps ] && grep -q libc /proc/$P/maps; do sleep 0.05; done
+sleep 0.2
+echo 'p:y __x64_sys_sched_yield' >$T/kprobe_events
+echo 1 >$T/events/kprobes/y/enable
+wait $P; echo "status $?"; cat n
+`)
+	out, status := asUser(nil).exec(t, dir, nil, nil, "sh", "script")
+	if want := "status 0\n0\n"; status != 0 || out != want {
+		t.Errorf("status %d, %q, want %q", status, out, want)
+	}
+}
+
 // TestLateRingsAlone: the calls of a program that was there when a probe was armed, and that no probe sees,
 // are not stopped at: it has made few of them when it makes no more stops.
 func TestLateRingsAlone(t *testing.T) {

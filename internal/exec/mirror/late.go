@@ -62,9 +62,10 @@ var errLarge = errors.New("it has too much memory to look through")
 var lasting = []error{errLarge, errDisabled, errForeign, errFilters, errNoText, doorbell.ErrText}
 
 // adopt has a process ring from now on whose program does not yet. The thread t has stopped at the end of a
-// call. It returns false if t is to go on at once.
+// call. It returns false if t is to go on at once. An errand changes rcx and r11, as a call does, but not
+// rt_sigreturn(2): after that the program goes on where a signal came, and needs them.
 func (m *Mirror) adopt(t *tracee, info *syscallInfo) bool {
-	if m.images[t.pid] != nil || t.covering != nil || t.program || !m.on.Load() || t.letGo || restarts(int64(info.nr)) {
+	if m.images[t.pid] != nil || t.covering != nil || t.program || !m.on.Load() || t.letGo || restarts(int64(info.nr)) || t.nr == unix.SYS_RT_SIGRETURN {
 		return false
 	}
 	l := m.lates[t.pid]
