@@ -3,6 +3,7 @@ package kprobefs
 import (
 	"context"
 	"os"
+	"syscall"
 
 	"github.com/kprobefs/kprobefs/fs/anoninode"
 	"github.com/kprobefs/kprobefs/kernel/host"
@@ -55,6 +56,11 @@ func (h traceHost) RegularFile(path string) (bool, error) {
 
 // SharedMemory returns memory that programs can map.
 func (h traceHost) SharedMemory() (perf.Memory, error) { return anoninode.NewMemory() }
+
+// Signal sends a signal to the thread of the host for which a task stands.
+func (h traceHost) Signal(task uint64, nr int, thread bool) {
+	h.k.Machine.Host().Signal(task, syscall.Signal(nr), thread)
+}
 
 // ReadClock reads a clock of the host. All clocks of a deterministic machine are its own.
 func (h traceHost) ReadClock(id int32) int64 {

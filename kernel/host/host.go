@@ -206,6 +206,7 @@ type Host struct {
 	slow        atomic.Bool // the guest was too slow for the last call of activity.go
 	before      hook
 	after       hook
+	tasks       sync.Map     // calls, for those who must not wait for mu
 	tables      sync.Map     // processes with descriptors for Mirror
 	mirrors     atomic.Int64 // calls of Mirror under way
 	awaitClosed atomic.Pointer[func(context.Context) bool]
@@ -242,6 +243,8 @@ type Task struct {
 	bouncePages  int      // 0 means that there is no such buffer
 	call         *request // the last call's, for the next one
 	place        place    // where the task runs
+
+	mirror atomic.Pointer[Mirror] // the mirrored call that it makes, or nil
 
 	mu      sync.Mutex
 	queue   []*request
@@ -324,6 +327,7 @@ func (t *Task) recycle(r *request) {
 	r.cut = false
 	r.inFileOp.Store(false)
 	r.died = false
+	t.mirror.Store(nil)
 	t.call = r
 }
 
@@ -355,6 +359,7 @@ func (h *Host) add(addr uint64) *Task {
 	task, _ := h.g.ReadU64(addr + abi.CallTask)
 	t := &Task{h: h, addr: addr, task: task, slot: -1}
 	h.calls[addr] = t
+	h.tasks.Store(addr, t)
 	return t
 }
 
@@ -923,6 +928,7 @@ func (h *Host) drop(t *Task) {
 	defer h.mu.Unlock()
 	if h.calls[t.addr] == t {
 		delete(h.calls, t.addr)
+		h.tasks.Delete(t.addr)
 	}
 }
 

@@ -54,6 +54,8 @@ type Mirror struct {
 	Reached func()
 	// Made waits until the host's kernel has made the call. It returns the result.
 	Made func() Made
+	// Signal, if not nil, is called in handler context with each signal that the guest sends the thread in the call.
+	Signal func(Signal)
 }
 
 // Descriptor is a descriptor that a call is about. The zero value is none.
@@ -125,6 +127,7 @@ func (h *Host) Mirror(c Caller, m *Mirror) (int64, error) {
 func (t *Task) mirrorRequest(c Caller, m *Mirror) (*request, error) {
 	r := t.request(m.Nr)
 	r.args, r.mode, r.fops, r.files = m.Args, m.Mode, abi.FOpsOther, c.files()|mirrorFiles
+	t.mirror.Store(m)
 	return r, t.describe(r, m)
 }
 

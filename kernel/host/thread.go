@@ -410,6 +410,7 @@ func (h *Host) enter(t *Task, addr uint64) error {
 	}
 	t.addr, t.task = addr, task
 	h.calls[addr] = t
+	h.tasks.Store(addr, t)
 	return nil
 }
 
@@ -449,6 +450,7 @@ func (h *Host) forget(t *Task) {
 	defer h.mu.Unlock()
 	if h.calls[t.addr] == t {
 		delete(h.calls, t.addr)
+		h.tasks.Delete(t.addr)
 	}
 	t.freeBounce()
 	if t.slot < 0 {

@@ -117,6 +117,9 @@ type Host interface {
 	SharedMemory() (perf.Memory, error)
 	// ReadClock reads a clock (CLOCK_MONOTONIC, ...), in nanoseconds.
 	ReadClock(id int32) int64
+	// Signal sends the thread for which a task stands a signal, which it has when its call has ended. It is called in handler
+	// context. Without thread the signal is for its process.
+	Signal(task uint64, nr int, thread bool)
 }
 
 // Config is what a Tracer is built from.

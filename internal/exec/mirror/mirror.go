@@ -105,6 +105,7 @@ type tracee struct {
 	text     *fileText // is looked at before it goes on
 	program  bool      // it has executed a new program, which does not ring yet
 	another  bool      // it has executed a program since it began
+	regular  bool      // the call's first descriptor is a regular file
 	tcp      bool      // the call's first descriptor is a socket of TCP
 	tells    bool      // the call is plain: it is over in the guest before the host's kernel makes it
 	cover    bool      // its process has new text when the call has returned in the guest
@@ -138,6 +139,7 @@ type Call struct {
 	wake           func() // the tracing thread
 	memory         callMemory
 	wait           *pollWait // what the call waits for, if it does
+	sent           signals
 
 	run *host.MirrorRun // of a call that the tracing thread has begun, until it ends it
 }
@@ -568,6 +570,7 @@ func (m *Mirror) handleStop(tid int, status unix.WaitStatus) {
 	case event != 0: // it is new, or was to stop
 		m.resume(t, 0)
 	default:
+		asKernel(tid)
 		m.resume(t, sig)
 	}
 }
@@ -620,6 +623,7 @@ func (m *Mirror) handleExec(t *tracee) {
 		m.forget(was)
 	}
 	t.abort()
+	t.endSignals()
 	t.call = nil
 }
 
@@ -748,7 +752,11 @@ func (m *Mirror) release(t *tracee) bool {
 	if why == forEntry || why == forReturn {
 		m.slow.Store(late)
 	}
+	if t.call != nil && why == forEntry {
+		t.signalWrite()
+	}
 	if why == forReturn || t.tells {
+		t.endSignals()
 		t.call, t.tells = nil, false
 	}
 	switch {
@@ -823,7 +831,7 @@ func (m *Mirror) handleEntry(t *tracee, info *syscallInfo) {
 		return
 	}
 	t.nr, t.args = info.nr, info.args
-	t.cover, t.program, t.tcp = false, false, false // it is in its new text
+	t.cover, t.program, t.tcp, t.regular = false, false, false, false // it is in its new text
 	m.noteControl(t)
 	if info.nr == unix.SYS_PTRACE && m.handlePtrace(t, info.args) {
 		return
@@ -919,6 +927,7 @@ func (m *Mirror) describe(t *tracee, row *calls.Row, c *host.Mirror) (ours bool)
 			return true
 		}
 		t.tcp = t.tcp || n == 0 && hostview.IsTCP(file)
+		t.regular = t.regular || n == 0 && file.Mode&unix.S_IFMT == unix.S_IFREG
 		c.Files[n] = host.Descriptor{Arg: 1 + i, File: file}
 		n++
 	}
@@ -987,6 +996,7 @@ func (m *Mirror) makeCall(a *activity.Activity, c *host.Mirror, w *Call, row *ca
 func (w *Call) connect(c *host.Mirror) {
 	c.Memory = w.memory.Memory
 	c.Reached = func() { w.reached.Store(true); w.wake() }
+	c.Signal = w.signal
 	c.Made = func() host.Made {
 		made := <-w.made
 		made.Written = w.memory.awaitChanged(made.Ret)
@@ -1032,9 +1042,10 @@ func (m *Mirror) Begin(by host.Caller, s host.Syscall, reached func()) bool {
 		if late.Stop() {
 			m.slow.Store(false)
 		}
+		w.reached.Store(true)
 		once.Do(reached)
 	}
-	a.Mirror(by, &host.Mirror{Syscall: s, Reached: come, Made: func() host.Made { return <-w.made }})
+	a.Mirror(by, &host.Mirror{Syscall: s, Reached: come, Signal: w.signal, Made: func() host.Made { return <-w.made }})
 	come()
 	w.ended.Store(true)
 	m.wake()
@@ -1136,6 +1147,7 @@ func (m *Mirror) restartCall(t *tracee) {
 // forgetCall forgets a call that the guest does not make.
 func (m *Mirror) forgetCall(t *tracee) {
 	m.told.Delete(t.tid)
+	t.endSignals()
 	t.call = nil
 }
 

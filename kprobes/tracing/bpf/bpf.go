@@ -46,6 +46,9 @@ type Config struct {
 	// After calls do when so many nanoseconds of the kernel's clock are over, as the timer interrupt of a vCPU, unless stop is
 	// called before; stop does not wait. If it is nil, timers cannot be started.
 	After func(ns int64, vcpu int, do func(h *Hit)) (stop func())
+	// Signal sends a task, which is not the kernel's own, a signal that it has when its call has ended; without thread its
+	// process has it. It may be nil.
+	Signal func(task uint64, nr int, thread bool)
 	// Symbol returns what %ps ('s'), %pS ('S') and %pB ('B') print for an address; may be nil.
 	Symbol func(addr uint64, kind byte) string
 	// HashPtr returns the number that %p prints for an address; may be nil.
@@ -162,6 +165,7 @@ func (s *System) RunArray(all []Attached, h *Hit) bool {
 	}
 	s.mem.Lock()
 	defer s.mem.Unlock()
+	h.sent = false
 	passes := true
 	for _, a := range all {
 		if s.runLocked(a, h) == 0 {

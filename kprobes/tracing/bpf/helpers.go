@@ -128,6 +128,8 @@ func helperTable() map[int32]*helper {
 		helperMapPeek:      {"bpf_map_peek_elem", (*run).mapPeek, retInteger, [5]argType{argMap, argUninitValue}, false},
 		helperSpinLock:     {"bpf_spin_lock", (*run).spinLock, retVoid, [5]argType{argSpinLock}, false},
 		helperSpinUnlock:   {"bpf_spin_unlock", (*run).spinLock, retVoid, [5]argType{argSpinLock}, false},
+		109:                {"bpf_send_signal", sendSignal(false), retInteger, [5]argType{any_}, false},
+		117:                {"bpf_send_signal_thread", sendSignal(true), retInteger, [5]argType{any_}, false},
 		112:                {"bpf_probe_read_user", (*run).probeReadUser, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
 		113:                {"bpf_probe_read_kernel", (*run).probeReadKernel, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
 		114:                {"bpf_probe_read_user_str", (*run).probeReadUserString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},

@@ -49,6 +49,7 @@ type Hit struct {
 	Site  uint64 // where the entry of Func is traced, if Probes.Listen has told of it
 	Chain func() []uint64
 	seq   *seqBuffer                        // of the iterator that runs the program, or nil
+	sent  bool                              // a signal waits until interrupts are on
 	words [8 * (maxTrampolineArgs + 1)]byte // memory for Ctx
 }
 

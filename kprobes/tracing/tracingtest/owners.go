@@ -41,6 +41,9 @@ func (Owners) RegularFile(path string) (bool, error) {
 	return false, fmt.Errorf("%s: %w", path, syscall.ENOENT)
 }
 
+// Signal has no thread to send signals to.
+func (Owners) Signal(uint64, int, bool) {}
+
 // SharedMemory has none.
 func (Owners) SharedMemory() (perf.Memory, error) {
 	return nil, fmt.Errorf("memory to map: %w", syscall.ENOMEM)

@@ -1,0 +1,59 @@
+package host
+
+import (
+	"math/bits"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
+)
+
+// Signal is a signal for a thread of the host, which the guest sends.
+type Signal struct {
+	TID    int
+	Nr     syscall.Signal
+	Thread bool // for the thread alone, else for its process
+}
+
+// Signal sends a signal to the thread for which a task of the guest stands, given by its task_struct. The thread has it when
+// the call has ended that the task makes. It is called in handler context, and does nothing for a task that stands for no thread.
+func (h *Host) Signal(task uint64, nr syscall.Signal, thread bool) {
+	call, err := h.g.ReadU64(task + abi.TaskHostCall)
+	if err != nil || h.driver != nil { // threads have numbers of the machine's own
+		return
+	}
+	at, ok := h.tasks.Load(call)
+	if !ok || at.(*Task).tid <= 0 {
+		return
+	}
+	t := at.(*Task)
+	s := Signal{TID: t.tid, Nr: nr, Thread: thread}
+	if m := t.mirror.Load(); m != nil && m.Signal != nil {
+		m.Signal(s)
+		return
+	}
+	go s.Send()
+}
+
+// Send sends the signal now, if the thread has not ended. A process has it by this thread, as on Linux, unless the thread blocks it.
+func (s Signal) Send() {
+	pid, err := proc.Process(s.TID)
+	if err != nil {
+		return
+	}
+	if s.Thread || !s.blocked() {
+		_ = unix.Tgkill(pid, s.TID, s.Nr)
+		return
+	}
+	_ = unix.Kill(pid, s.Nr)
+}
+
+// blocked reports whether the thread blocks the signal.
+func (s Signal) blocked() bool {
+	text, ok := proc.Status(s.TID, "SigBlk")
+	mask, err := strconv.ParseUint(text, 16, bits.UintSize)
+	return ok && err == nil && s.Nr > 0 && mask>>(s.Nr-1)&1 != 0
+}
