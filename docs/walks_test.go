@@ -2,6 +2,7 @@ package docs
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -10,12 +11,12 @@ import (
 )
 
 var (
-	walkStart = regexp.MustCompile(`(?m)^<!-- walk(?:: at most (\d+))? -->$`)
+	walkStart = regexp.MustCompile(`(?m)^<!-- walk: at most (\d+) steps, (\d+) changes of package, (\d+) of part -->$`)
 	walkHop   = regexp.MustCompile("(?m)^\\d+\\. `([^`]+)` `(\\w+)`")
 )
 
 // TestWalks: each step of the walks in architecture.md names a file and a function
-// that is defined there, and a walk is not longer than its comment says.
+// that is defined there, and a walk has as many steps and changes of room as its comment allows.
 func TestWalks(t *testing.T) {
 	page, err := os.ReadFile("architecture.md")
 	if err != nil {
@@ -32,9 +33,12 @@ func TestWalks(t *testing.T) {
 		if len(hops) < 10 || len(hops) != strings.Count(text, "\n")+1 {
 			t.Errorf("%d steps in %d lines", len(hops), strings.Count(text, "\n")+1)
 		}
-		if at[2] >= 0 {
-			if most, _ := strconv.Atoi(string(page[at[2]:at[3]])); len(hops) > most {
-				t.Errorf("%d steps, at most %d", len(hops), most)
+		for i, is := range []struct {
+			what string
+			n    int
+		}{{"steps", len(hops)}, {"changes of package", changes(hops, roomOf)}, {"changes of part", changes(hops, partOf)}} {
+			if most, _ := strconv.Atoi(string(page[at[2+2*i]:at[3+2*i]])); is.n > most {
+				t.Errorf("%s: %d %s, at most %d", hops[0][2], is.n, is.what, most)
 			}
 		}
 		for _, hop := range hops {
@@ -43,6 +47,42 @@ func TestWalks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// changes counts the steps that are in another room than the one before.
+func changes(hops [][]string, room func(file string) string) (n int) {
+	for i := 1; i < len(hops); i++ {
+		if room(hops[i][1]) != room(hops[i-1][1]) {
+			n++
+		}
+	}
+	return n
+}
+
+// guestDir is where the guest's source is, which is one package of the map.
+const guestDir = "kernel/guest"
+
+// roomOf returns the package of the map that a file belongs to.
+func roomOf(file string) string {
+	if strings.HasPrefix(file, guestDir+"/") {
+		return guestDir
+	}
+	return path.Dir(file)
+}
+
+// partOf returns the part of the program that a file belongs to, as architecture.md lists them.
+func partOf(file string) string {
+	dir := path.Dir(file)
+	for _, part := range []struct{ name, dirs string }{
+		{"the machine", "kernel"}, {"probes", "kprobes optimizer"}, {"files", "fs sysctl"}, {"exec", "internal/exec"},
+	} {
+		for _, d := range strings.Fields(part.dirs) {
+			if dir == d || strings.HasPrefix(dir, d+"/") {
+				return part.name
+			}
+		}
+	}
+	return dir
 }
 
 // defines returns nil if a file of the project defines a function, in Go, C or

@@ -109,19 +109,17 @@ func (a *Activity) Answer(c host.Caller, nr uint64, args [6]uint64, f func() int
 	once()
 }
 
-// StartMirror is the beginning of Mirror for a caller that must not wait; see
-// host.StartMirror. It returns false, and does nothing, where something has happened before
-// that the guest has yet to repeat.
-func (a *Activity) StartMirror(c host.Caller, m *host.Mirror, ended func(ret int64)) (*host.MirrorRun, bool) {
+// CaughtUp returns where calls are made in the guest, for host.StartMirror, or nil where something has happened before
+// that the guest has yet to repeat. It does not wait.
+func (a *Activity) CaughtUp() *host.Host {
 	if !a.host.AwaitClosed(noTime) || !a.mu.TryLock() {
-		return nil, false
+		return nil
 	}
-	ready := !a.closed && a.caughtUp()
-	a.mu.Unlock()
-	if !ready {
-		return nil, false
+	defer a.mu.Unlock()
+	if a.closed || !a.caughtUp() {
+		return nil
 	}
-	return a.host.StartMirror(c, m, ended)
+	return a.host
 }
 
 // noTime is a context that has ended.

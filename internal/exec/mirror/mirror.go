@@ -971,8 +971,12 @@ func (m *Mirror) begin(t *tracee, a *activity.Activity, c *host.Mirror) bool {
 	if w.memory.absent {
 		return false
 	}
+	guest := a.CaughtUp()
+	if guest == nil {
+		return false
+	}
 	w.connect(c)
-	run, ok := a.StartMirror(callerOf(t.tid, t.pid), c, func(int64) { w.noteReturn() })
+	run, ok := guest.StartMirror(callerOf(t.tid, t.pid), c, func(int64) { w.noteReturn() })
 	w.run = run
 	return ok
 }
