@@ -33,7 +33,7 @@ FUZZ     ?= .
 # Further flags of it: -share TEXT/N runs one target in N.
 FUZZFLAGS ?=
 
-.PHONY: golden-check-all help build run docs docs-check releases map map-check test test-all cover soak check fmt vet lint dead tidy guest guest-check guest-only golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release image deb install uninstall clean verdicts verdicts-check
+.PHONY: golden-check-all help build run docs docs-check releases mirrored-calls map map-check test test-all cover soak check fmt vet lint dead tidy guest guest-check guest-only golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release image deb install uninstall clean verdicts verdicts-check
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -57,6 +57,9 @@ docs-check: ## fail where README, the tutorial or a guide does not say what its 
 
 releases: ## write docs/reference/releases.md from the table of kernel/release
 	$(GO) test ./docs -run TestReleasesPage -args -update-releases
+
+mirrored-calls: ## write the lists of docs/reference/mirrored-calls.md from the table of internal/exec/calls
+	$(GO) test ./internal/exec/calls -run TestMirroredCallsList -args -update
 
 map: ## draw the packages by their imports: docs/packages.svg
 	$(GO) run ./internal/tools/pkgmap write docs/packages.svg
