@@ -33,7 +33,7 @@ FUZZ     ?= .
 # Further flags of it: -share TEXT/N runs one target in N.
 FUZZFLAGS ?=
 
-.PHONY: golden-check-all help build run docs docs-check releases mirrored-calls map map-check test test-all cover soak check fmt vet lint dead tidy guest guest-check guest-only golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release image deb install uninstall clean verdicts verdicts-check
+.PHONY: golden-check-all help build run docs docs-check releases mirrored-calls module-api map map-check test test-all cover soak check fmt vet lint dead tidy guest guest-check guest-only golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release image deb install uninstall clean verdicts verdicts-check
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -60,6 +60,9 @@ releases: ## write docs/reference/releases.md from the table of kernel/release
 
 mirrored-calls: ## write the lists of docs/reference/mirrored-calls.md from the table of internal/exec/calls
 	$(GO) test ./internal/exec/calls -run TestMirroredCallsList -args -update
+
+module-api: ## write the lists of docs/module-api.md from what the kernel exports
+	$(GO) test ./docs -run TestModuleAPI -args -update-module-api
 
 map: ## draw the packages by their imports: docs/packages.svg
 	$(GO) run ./internal/tools/pkgmap write docs/packages.svg
