@@ -1,7 +1,7 @@
 // Package integration tests that kprobefs prints what Linux prints.
 //
 // Each testdata/*.txtar has a shell script (script), for some with a program in C or Go
-// (program.c, program.go), and the masked text that a real Linux kernel printed for it
+// (program.c, program.go) or the kernel modules that it loads (NAME.c), and the masked text that a real Linux kernel printed for it
 // (want). Linux is the specification: want is recorded by "make golden" (command internal/tools/golden,
 // which boots Debian's kernel package under QEMU with package internal/tools/linux), and
 // never typed. The tests run the same script under "kprobefs exec" and compare.
@@ -44,6 +44,7 @@ type Case struct {
 	Release string            // that kernel's release, if it is not the default one
 	Program string            // source of a program in the same directory as the script, of that name; empty for none
 	Source  string            // the source's name, program.c or program.go
+	Modules []txtar.File      // sources of modules, NAME.c, which are built like those in files of their own
 	Files   map[string][]byte // other files there, by name
 	Default *Case             // if Release is set: the default release's case, or nil if there is none
 }
@@ -226,7 +227,10 @@ func read(file string) (*Case, error) {
 		case "program.c", "program.go":
 			c.Program, c.Source = text, f.Name
 		default:
-			return nil, fmt.Errorf("%s: unknown part %q", file, f.Name)
+			if filepath.Ext(f.Name) != ".c" {
+				return nil, fmt.Errorf("%s: unknown part %q", file, f.Name)
+			}
+			c.Modules = append(c.Modules, f)
 		}
 	}
 	if c.Script == "" {
@@ -247,6 +251,7 @@ func (c *Case) Save() error {
 	if c.Program != "" {
 		add(c.Source, c.Program)
 	}
+	a.Files = append(a.Files, c.Modules...)
 	if c.Kernel != "" {
 		a.Comment = append(a.Comment, c.recording()...)
 		add("want", c.Want)

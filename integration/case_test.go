@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -91,5 +92,39 @@ func TestOwnCase(t *testing.T) {
 	}
 	if c := load("6.12")[1]; c.Want != "x\n" || c.Kernel != "linux-image-6.12 2" || c.Script != "echo x\n" || c.Comment != "new there\n" {
 		t.Errorf("saved as %+v", c)
+	}
+}
+
+// TestModuleInScript: a module's source may be a part of the script that loads it, where a recording leaves it, or a
+// file beside it.
+func TestModuleInScript(t *testing.T) {
+	dir := t.TempDir()
+	const text = "shows\nrecorded from linux-image-6.1 1, exit status 0\n-- script --\nload one\n-- one.c --\nint one;\n-- want --\n1\n"
+	put(t, dir, "a.txtar", text)
+	put(t, dir, "two.c", "int two;\n")
+	sources, err := SourcesIn(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, s := range sources {
+		got[s.Object()] = string(s.Text)
+	}
+	if want := map[string]string{"one.ko": "int one;\n", "two.ko": "int two;\n"}; !maps.Equal(got, want) {
+		t.Errorf("sources %q, want %q", got, want)
+	}
+	cases, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cases[0].Save(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "a.txtar")); err != nil || string(b) != text {
+		t.Errorf("saved as %q, %v", b, err)
+	}
+	put(t, dir, "b.txtar", "shows\n-- script --\ntrue\n-- notes --\nx\n")
+	if _, err := Load(dir); err == nil {
+		t.Error("a part that is no source was taken")
 	}
 }

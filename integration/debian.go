@@ -20,7 +20,7 @@ import (
 )
 
 // DebianModules are the sources of modules that are built with the headers of Debian's
-// kernel, and the scripts that load them, below integration.
+// kernel, in files of their own or in the scripts that load them, below integration.
 const DebianModules = "testdata/modules/debian"
 
 // ErrNoHeaders says that the headers of Debian's kernel are not installed.
@@ -50,6 +50,52 @@ func Headers() (string, error) {
 	return newest, nil
 }
 
+// Source is the source of a kernel module.
+type Source struct {
+	Name string // of the module
+	Text []byte
+}
+
+// SourcesIn returns the sources of modules in dir: files NAME.c, and parts NAME.c of scripts.
+func SourcesIn(dir string) ([]Source, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	if err != nil {
+		return nil, err
+	}
+	all, err := readSources(files)
+	if err != nil {
+		return nil, err
+	}
+	cases, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range cases {
+		for _, m := range c.Modules {
+			all = append(all, Source{moduleName(m.Name), m.Data})
+		}
+	}
+	return all, nil
+}
+
+// readSources reads sources from files.
+func readSources(files []string) (all []Source, err error) {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Source{moduleName(file), text})
+	}
+	return all, nil
+}
+
+// moduleName returns the name of the module that a file is the source of.
+func moduleName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".c") }
+
+// Object returns the name of the module's object.
+func (s Source) Object() string { return s.Name + ".ko" }
+
 // BuildModules compiles the sources in dir with the headers of Debian's kernel and
 // returns the objects by their names ("x.ko"). It fails with ErrNoHeaders.
 func BuildModules(dir string) (map[string][]byte, error) {
@@ -57,7 +103,7 @@ func BuildModules(dir string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sources, err := sourcesIn(dir)
+	sources, err := SourcesIn(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +112,7 @@ func BuildModules(dir string) (map[string][]byte, error) {
 
 // BuildSamples compiles Samples with the headers of Debian's kernel. It fails with
 // ErrNoHeaders.
-func BuildSamples(sources []string) (map[string][]byte, error) {
+func BuildSamples(sources []Source) (map[string][]byte, error) {
 	headers, err := Headers()
 	if err != nil {
 		return nil, err
@@ -80,7 +126,7 @@ const maxBuilt = 12
 // buildOnce is BuildSources with the headers of a package. It keeps the objects in the
 // user's cache: one run of CI needs the same sixty modules in four programs, and to build
 // them takes a minute and a half.
-func buildOnce(headers string, sources []string) (map[string][]byte, error) {
+func buildOnce(headers string, sources []Source) (map[string][]byte, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return BuildSources(headers, sources)
@@ -88,13 +134,9 @@ func buildOnce(headers string, sources []string) (map[string][]byte, error) {
 	key := sha256.New()
 	compiler, err := exec.Command("gcc", "--version").Output()
 	fmt.Fprintln(key, headers, string(compiler), err)
-	for _, file := range sources {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintln(key, filepath.Base(file), len(b))
-		key.Write(b)
+	for _, s := range sources {
+		fmt.Fprintln(key, s.Name, len(s.Text))
+		key.Write(s.Text)
 	}
 	all := filepath.Join(cache, "kprobefs", "modules")
 	dir := filepath.Join(all, hex.EncodeToString(key.Sum(nil)[:16]))
@@ -112,10 +154,10 @@ func buildOnce(headers string, sources []string) (map[string][]byte, error) {
 }
 
 // readObjects reads what keepObjects has written.
-func readObjects(dir string, sources []string) (map[string][]byte, error) {
+func readObjects(dir string, sources []Source) (map[string][]byte, error) {
 	objects := map[string][]byte{}
-	for _, file := range sources {
-		name := objectOf(file)
+	for _, s := range sources {
+		name := s.Object()
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
@@ -158,38 +200,29 @@ func keepObjects(all, dir string, objects map[string][]byte) error {
 	return nil
 }
 
-// sourcesIn returns the paths of the sources in dir.
-func sourcesIn(dir string) ([]string, error) { return filepath.Glob(filepath.Join(dir, "*.c")) }
-
-// objectOf returns the name of the object of a source.
-func objectOf(file string) string { return strings.TrimSuffix(filepath.Base(file), ".c") + ".ko" }
-
 // BuildModulesWith compiles the sources in dir as kernel modules with headers, a
 // directory such as /lib/modules/RELEASE/build. It returns the objects by their names.
 func BuildModulesWith(headers, dir string) (map[string][]byte, error) {
-	sources, err := sourcesIn(dir)
+	sources, err := SourcesIn(dir)
 	if err != nil {
 		return nil, err
 	}
 	return BuildSources(headers, sources)
 }
 
-// BuildSources is BuildModulesWith for sources that may be in several directories.
-func BuildSources(headers string, sources []string) (map[string][]byte, error) {
+// BuildSources is BuildModulesWith for sources that have been read.
+func BuildSources(headers string, sources []Source) (map[string][]byte, error) {
 	tmp, err := os.MkdirTemp("", "kprobefs-modules")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
 	makefile := "obj-m :="
-	for _, file := range sources {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		name := filepath.Base(file)
-		makefile += " " + strings.TrimSuffix(name, ".c") + ".o"
-		if err := os.WriteFile(filepath.Join(tmp, name), b, 0o644); err != nil {
+	var names []string
+	for _, s := range sources {
+		names = append(names, s.Name)
+		makefile += " " + s.Name + ".o"
+		if err := os.WriteFile(filepath.Join(tmp, s.Name+".c"), s.Text, 0o644); err != nil {
 			return nil, err
 		}
 	}
@@ -201,11 +234,11 @@ func BuildSources(headers string, sources []string) (map[string][]byte, error) {
 	var said bytes.Buffer
 	build.Stdout, build.Stderr = &said, &said
 	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("modules of %s: %w\n%s", sources, err, said.Bytes())
+		return nil, fmt.Errorf("modules %s: %w\n%s", names, err, said.Bytes())
 	}
 	objects := map[string][]byte{}
-	for _, file := range sources {
-		name := objectOf(file)
+	for _, s := range sources {
+		name := s.Object()
 		if objects[name], err = os.ReadFile(filepath.Join(tmp, name)); err != nil {
 			return nil, err
 		}
@@ -257,8 +290,8 @@ var SampleSources = []string{
 	"kprobes/kprobe_example.c", "kprobes/kretprobe_example.c", "trace_printk/trace-printk.c",
 }
 
-// Samples returns the paths of SampleSources. It fails with ErrNoSamples.
-func Samples() ([]string, error) {
+// Samples returns SampleSources. It fails with ErrNoSamples.
+func Samples() ([]Source, error) {
 	source, err := LinuxSource(linux.Default)
 	if err != nil {
 		return nil, err
@@ -271,7 +304,7 @@ func Samples() ([]string, error) {
 		}
 		files = append(files, file)
 	}
-	return files, nil
+	return readSources(files)
 }
 
 // LoadModuleCases reads the cases of scripts, DebianModules or SampleModules, in a folder

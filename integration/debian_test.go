@@ -41,13 +41,16 @@ func TestDebianModules(t *testing.T) {
 
 // TestDebianModulesRecorded: each source has a script, and each script a recording.
 func TestDebianModulesRecorded(t *testing.T) {
-	sources, err := sourcesIn(DebianModules)
+	sources, err := SourcesIn(DebianModules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	objects := map[string][]byte{}
-	for _, file := range sources {
-		objects[objectOf(file)] = nil
+	for _, s := range sources {
+		if _, twice := objects[s.Object()]; twice {
+			t.Errorf("there are two sources of %s", s.Name)
+		}
+		objects[s.Object()] = nil
 	}
 	cases, err := LoadModuleCases(".", DebianModules, objects)
 	if err != nil {

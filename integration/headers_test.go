@@ -92,19 +92,14 @@ func builds(c *Case) bool {
 func buildWithOwn(t *testing.T) map[string][]byte {
 	t.Helper()
 	headers, dir := unpackHeaders(t, "6.1"), t.TempDir()
-	sources, err := sourcesIn(DebianModules)
+	sources, err := SourcesIn(DebianModules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	makefile := ""
-	for _, file := range sources {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := filepath.Base(file)
-		put(t, dir, name, string(b))
-		makefile += "obj-m += " + strings.TrimSuffix(name, ".c") + ".o\n"
+	for _, s := range sources {
+		put(t, dir, s.Name+".c", string(s.Text))
+		makefile += "obj-m += " + s.Name + ".o\n"
 	}
 	put(t, dir, "Makefile", makefile)
 	out, _ := exec.Command("make", "-k", "-j2", "-C", headers, "M="+dir, "modules").CombinedOutput()
