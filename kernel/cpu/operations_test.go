@@ -24,7 +24,7 @@ import (
 func TestOperations(t *testing.T) {
 	rows := map[string][]string{}
 	added := decoderRows(t, rows)
-	properties := literal(t, "decode/codes.go", "properties")
+	properties := literal(t, "decode/table.go", "properties")
 	executed := literal(t, "interp/operations.go", "operations")
 	translated := literal(t, "native/forms.go", "forms")
 	var b strings.Builder
@@ -84,7 +84,7 @@ func source(fset *token.FileSet, n ast.Node) string {
 // namesOfCodes are the names of decode's codes, in their order.
 func namesOfCodes(t *testing.T) (names []string) {
 	t.Helper()
-	_, f := parsed(t, "decode/codes.go")
+	_, f := parsed(t, "decode/table.go")
 	for _, spec := range f.Decls[1].(*ast.GenDecl).Specs {
 		if name := spec.(*ast.ValueSpec).Names[0].Name; name != "Codes" && name != "FETCH" {
 			names = append(names, name)

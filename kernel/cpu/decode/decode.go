@@ -1,6 +1,6 @@
 // Package decode reads x86-64 machine code: integer instructions in 64-bit mode. What an
-// encoding means is one table of rows (table.go); what holds for all encodings of an
-// instruction is another one (codes.go). It has no x87 and vector instructions: these are
+// encoding means, and what holds for all encodings of an
+// instruction, are tables (table.go). It has no x87 and vector instructions: these are
 // UD, as in a kernel outside kernel_fpu_begin.
 //
 // It has its own reading of prefixes and operands and not x86asm's, which gives no error

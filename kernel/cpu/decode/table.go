@@ -1,141 +1,203 @@
 package decode
 
-// A row says what some encodings mean.
-type row struct {
-	op       byte  // the first opcode in its map
-	n        int   // how many opcodes it is for, 1 if 0
-	step     uint8 // from one to the next, 1 if 0
-	exts     uint8 // the values of ModRM's reg field that it is for, as a set of bits; 0: all
-	firstExt uint8 // the value that adds nothing
-	mod      mod
-	modrm    byte // the only value of ModRM, if not 0
-	prefix   prefix
-	adds     adds
+// What instructions there are: their codes, what holds for all instructions of a code, and the rows that say which
+// opcodes mean them.
 
-	code  Code
-	enc   enc
-	w     width
-	src   width // of the source, if it is another; Imm has it
-	imm   imm
-	value uint64 // of iConst
-	form  uint8  // bits of Inst.Form beside those of the encoding
-	a, b  uint8
-	rep   bool // f2 and f3 repeat it
+// Code is what an instruction does, whatever its operands. It is not a type of its own: no
+// switch names all of them.
+type Code = uint16
 
-	vexMap, pp byte // of rows of VEX
-}
-
-// enc says which operands there are.
-type enc uint8
-
+// The order of the first eight is the processor's (opcode bits 3 to 5), as is
+// that of ROL to SAR (ModRM bits 3 to 5), and of BT to BTC.
 const (
-	eNone  enc = iota
-	eMR        // op r/m, reg
-	eRM        // op reg, r/m
-	eM         // op r/m
-	eMSrc      // op r/m, which is the source
-	eMExt      // op r/m, ModRM's reg field without REX
-	eExtM      // op ModRM's reg field without REX, r/m
-	eO         // op register of the opcode
-	eOSrc      // the same, which is the source
-	eOA        // op register of the opcode, rax
-	eCR        // op general register, control register: no memory
-	eRC        // op control register, general register
-	eMOffs     // memory at an absolute address
-	eV         // op reg, r/m with vvvv; with toExt op vvvv, r/m
-	eModRM     // ModRM is read, and names nothing
+	ADD Code = iota
+	OR
+	ADC
+	SBB
+	AND
+	SUB
+	XOR
+	CMP
+	ROL
+	ROR
+	RCL
+	RCR
+	SHL
+	SHR
+	SAL
+	SAR
+	BT
+	BTS
+	BTR
+	BTC
+	TEST
+	MOV
+	MOVZX // Imm: the source's width
+	MOVSX
+	LEA
+	XCHG
+	XADD
+	CMPXCHG
+	CMPXCHG8B // W 4: 8b, W 8: 16b
+	INC
+	DEC
+	NOT
+	NEG
+	MUL
+	IMUL1
+	IMUL // two operands; three with ThreeOp
+	DIV
+	IDIV
+	SHLD
+	SHRD
+	BSF
+	BSR
+	TZCNT
+	LZCNT
+	POPCNT
+	BSWAP
+	MOVBE
+	CRC32
+	PUSH
+	POP
+	PUSHF
+	POPF
+	LAHF
+	SAHF
+	CBW // cbw, cwde, cdqe
+	CWD // cwd, cdq, cqo
+	LEAVE
+	ENTER
+	XLAT
+	JMP
+	JCC
+	CALL
+	RET
+	RETF
+	IRET
+	LOOP
+	SETCC
+	CMOV
+	CLC
+	STC
+	CMC
+	CLD
+	STD
+	CLI
+	STI
+	CLAC
+	STAC
+	NOP
+	PAUSE
+	HLT
+	INT // Imm: the vector
+	VMCALL
+	UD
+	GP // an instruction that always gives #GP(0)
+	IN
+	OUT
+	MOVS
+	CMPS
+	STOS
+	LODS
+	SCAS
+	INS
+	OUTS
+	RDTSC
+	RDTSCP
+	RDPMC
+	RDMSR
+	WRMSR
+	CPUID
+	RDRAND
+	RDSEED
+	RDPID
+	MOVFROMCR
+	MOVTOCR
+	MOVFROMDR
+	MOVTODR
+	CLTS
+	LMSW
+	SMSW
+	LGDT
+	LIDT
+	SGDT
+	SIDT
+	LTR
+	STR
+	LLDT
+	SLDT
+	LAR
+	LSL
+	VERR
+	VERW
+	SWAPGS
+	INVLPG
+	CLFLUSH
+	INVPCID
+	MOVFROMSEG
+	MOVTOSEG
+	PUSHSEG
+	POPSEG
+	LSEG // lss lfs lgs
+	RDBASE
+	WRBASE
+	XGETBV
+	RDPKRU
+	ANDN
+	BEXTR
+	BZHI
+	BLSR
+	BLSMSK
+	BLSI
+	PDEP
+	PEXT
+	MULX
+	RORX
+	SHLX
+	SHRX
+	SARX
+	ADCX
+	ADOX
+
+	Codes // how many there are
+
+	// FETCH is no instruction: it stands behind code that does not end with a branch, and
+	// goes on at Imm.
+	FETCH = Codes
 )
 
-// width is that of an operation or an operand: a number of bytes, or what depends on
-// prefixes.
-type width uint8
-
-const (
-	w1  width = 1
-	w2  width = 2
-	w4  width = 4
-	w8  width = 8
-	wV  width = 16 + iota // 2, 4 or 8: 66, nothing, REX.W
-	w64                   // 8; 2 with 66
-	wY                    // 4; 8 with REX.W or VEX.W
-	wD                    // 4; 2 with 66
-)
-
-// imm is an immediate.
-type imm uint8
-
-const (
-	iNone  imm = iota
-	iB         // a signed byte
-	iZ         // of the operation's width, 4 bytes at most, signed
-	iV         // of the operation's width
-	iUB        // a byte
-	iUW        // two bytes
-	iCount     // a byte, as counts of shifts are masked
-	iConst     // row.value: there is none in the code
-	iSkip      // a byte that means nothing here
-	iEnter     // two bytes, and a third for A
-)
-
-// mod is what ModRM must name.
-type mod uint8
-
-const (
-	_ mod = iota
-	memory
-	register
-)
-
-// prefix is which prefixes a row is for.
-type prefix uint8
-
-const (
-	_ prefix = iota
-	p66
-	pF2
-	pF3
-	pNoRep
-	pNone
-	pREXB
-	pVvvv0
-)
-
-// adds says to what a row adds the number of the opcode in its range, or, with toExt, that
-// of ModRM's reg field.
-type adds uint8
-
-const (
-	_ adds = iota
-	toCode
-	toExt
-	toA
-	toImm
-)
-
-// An opcodeMap has the rows of each opcode; modrm tells whether ModRM follows it.
-type opcodeMap struct {
-	rows  [256][]*row
-	modrm [256]bool
-}
-
-// mapOf makes a map of rows. ModRM follows also the opcodes of extra, which are UD.
-func mapOf(rows []row, extra ...byte) (m opcodeMap) {
-	for i := range rows {
-		r := &rows[i]
-		for k := range max(1, r.n) {
-			op := r.op + byte(k)*max(1, r.step)
-			m.rows[op] = append(m.rows[op], r)
-			switch r.enc {
-			case eNone, eO, eOSrc, eOA, eMOffs:
-			default:
-				m.modrm[op] = true
-			}
-		}
-	}
-	for _, op := range extra {
-		m.modrm[op] = true
-	}
-	return m
+// properties has the codes that have any.
+var properties = [Codes]Properties{
+	ADD: {Writes: Status, Locks: true}, OR: {Writes: Status, Locks: true},
+	ADC: {Reads: CF, Writes: Status, Locks: true}, SBB: {Reads: CF, Writes: Status, Locks: true},
+	AND: {Writes: Status, Locks: true}, SUB: {Writes: Status, Locks: true}, XOR: {Writes: Status, Locks: true},
+	CMP: {Writes: Status}, TEST: {Writes: Status},
+	ROL: {Writes: CF | OF}, ROR: {Writes: CF | OF},
+	RCL: {Reads: CF, Writes: CF | OF}, RCR: {Reads: CF, Writes: CF | OF},
+	SHL: {Writes: Status}, SHR: {Writes: Status}, SAL: {Writes: Status}, SAR: {Writes: Status},
+	SHLD: {Writes: Status}, SHRD: {Writes: Status},
+	BT: {Writes: CF}, BTS: {Writes: CF, Locks: true}, BTR: {Writes: CF, Locks: true}, BTC: {Writes: CF, Locks: true},
+	XCHG: {Locks: true}, XADD: {Writes: Status, Locks: true},
+	CMPXCHG: {Writes: Status, Locks: true}, CMPXCHG8B: {Writes: ZF, Locks: true},
+	INC: {Writes: Status &^ CF, Locks: true}, DEC: {Writes: Status &^ CF, Locks: true},
+	NOT: {Locks: true}, NEG: {Writes: Status, Locks: true},
+	MUL: {Writes: Status}, IMUL1: {Writes: Status}, IMUL: {Writes: Status},
+	BSF: {Writes: ZF}, BSR: {Writes: ZF}, TZCNT: {Writes: CF | ZF}, LZCNT: {Writes: CF | ZF}, POPCNT: {Writes: Status},
+	PUSHF: {Reads: Status, Faults: true}, POPF: {Writes: Status, Faults: true}, LAHF: {Reads: Status &^ OF}, SAHF: {Writes: Status &^ OF},
+	JMP: {Ends: true, Faults: true}, CALL: {Ends: true, Faults: true}, RET: {Ends: true, Faults: true}, RETF: {Ends: true, Faults: true}, IRET: {Writes: Status, Ends: true, Faults: true},
+	JCC: {Reads: Status, Faults: true}, SETCC: {Reads: Status}, CMOV: {Reads: Status}, LOOP: {Reads: ZF, Faults: true},
+	CLC: {Writes: CF}, STC: {Writes: CF}, CMC: {Reads: CF, Writes: CF},
+	HLT: {Ends: true}, INT: {Ends: true}, PAUSE: {Ends: true}, UD: {Ends: true, Faults: true}, GP: {Ends: true, Faults: true},
+	CMPS: {Writes: Status, Faults: true}, SCAS: {Writes: Status, Faults: true},
+	RDRAND: {Writes: Status}, RDSEED: {Writes: Status}, LAR: {Writes: ZF, Faults: true}, LSL: {Writes: ZF, Faults: true}, VERR: {Writes: ZF, Faults: true}, VERW: {Writes: ZF, Faults: true},
+	ANDN: {Writes: Status}, BEXTR: {Writes: Status}, BZHI: {Writes: Status},
+	BLSR: {Writes: Status}, BLSMSK: {Writes: Status}, BLSI: {Writes: Status},
+	ADCX: {Reads: CF, Writes: CF}, ADOX: {Reads: OF, Writes: OF},
+	DIV: {Faults: true}, IDIV: {Faults: true}, PUSH: {Faults: true}, POP: {Faults: true}, LEAVE: {Faults: true}, ENTER: {Faults: true},
+	XLAT: {Faults: true}, MOVS: {Faults: true}, STOS: {Faults: true}, LODS: {Faults: true}, INS: {Faults: true}, OUTS: {Faults: true},
+	RDPMC: {Faults: true}, RDMSR: {Faults: true}, WRMSR: {Faults: true}, MOVFROMCR: {Faults: true}, MOVTOCR: {Faults: true}, LTR: {Faults: true},
+	MOVTOSEG: {Faults: true}, PUSHSEG: {Faults: true}, POPSEG: {Faults: true}, LSEG: {Faults: true}, WRBASE: {Faults: true}, XGETBV: {Faults: true},
 }
 
 var oneByte = mapOf([]row{
