@@ -272,7 +272,7 @@ func loadEdited(t *testing.T, b []byte) (loaded bool) {
 		Machine: m, Memory: noMemory{}, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
 		Export: func(string) (uint64, bool) { return 0xffffffff81000000, true },
 		Func:   func(string) uint64 { return 0xffffffff81000000 },
-		Struct: module.Struct61,
+		Struct: module.Struct{Size: 896, Refs: 0x358},
 		ABI:    module.Debian61,
 		Call:   func(context.Context, string, uint64, ...uint64) (uint64, error) { return 0, nil },
 		Own:    []string{"6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions"},

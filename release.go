@@ -27,20 +27,23 @@ type Release struct {
 	ABI      *module.ABI     // a distribution's kernels whose modules it also loads; nil means none
 	Config   Config          // its default configuration
 
-	layout module.Struct // of struct module in the image
+	layout module.Struct // of struct module in the image; it is Debian's kernel's
 }
 
 // releases are all releases, the newest first. 6.1 behaves as Debian's 6.1 was observed
 // to behave. Those before 5.10 behave as their documentation says, boot 6.1's guest
 // otherwise, and are not preemptible unless CONFIG_PREEMPT=y is set.
 var releases = []Release{
-	{Linux: release.Linux6_12, Image: "6.12", layout: module.Struct612, Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
-	{Linux: release.Linux6_1, Image: "6.1", layout: module.Struct61, Kernel: module.NewestDebian61(), Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", ABI: module.Debian61},
-	{Linux: release.Linux5_10, Image: "5.10", layout: module.Struct510, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true}},
-	{Linux: release.Linux4_15, Image: "4.15", layout: module.Struct61, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: Config{NoPreempt: true}},
-	{Linux: release.Linux2_6_32, Image: "2.6", layout: module.Struct61, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
-	{Linux: release.Linux2_6_25, Image: "2.6", layout: module.Struct61, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
+	{Linux: release.Linux6_12, Image: "6.12", layout: module.Struct{Size: 1280, Refs: 0x4b8, Pieces: true}, Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
+	{Linux: release.Linux6_1, Image: "6.1", layout: struct61, Kernel: module.NewestDebian61(), Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", ABI: module.Debian61},
+	{Linux: release.Linux5_10, Image: "5.10", layout: module.Struct{Size: 960, Refs: 0x388}, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true}},
+	{Linux: release.Linux4_15, Image: "4.15", layout: struct61, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: Config{NoPreempt: true}},
+	{Linux: release.Linux2_6_32, Image: "2.6", layout: struct61, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
+	{Linux: release.Linux2_6_25, Image: "2.6", layout: struct61, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
 }
+
+// struct61 is the struct module of 6.1, whose guest the older releases boot.
+var struct61 = module.Struct{Size: 896, Refs: 0x358}
 
 var config26 = Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}
 

@@ -19,19 +19,12 @@ const (
 // Struct says how the guest's struct module is laid out, which its own code fills in. Sizes
 // and offsets are in bytes.
 type Struct struct {
-	size int // of struct module
-	refs int // atomic_t: 1, and one for each reference, the loader's among them; 0 while it is unloaded
-	// pieces says that the module's memory is several pieces (mem) instead of two
+	Size int // of struct module
+	Refs int // atomic_t: 1, and one for each reference, the loader's among them; 0 while it is unloaded
+	// Pieces says that the module's memory is several pieces (mem) instead of two
 	// (core_layout and init_layout).
-	pieces bool
+	Pieces bool
 }
-
-// The struct module of kernels: those of Debian's 5.10, 6.1 and 6.12.
-var (
-	Struct510 = Struct{size: 960, refs: 0x388}
-	Struct61  = Struct{size: 896, refs: 0x358}
-	Struct612 = Struct{size: 1280, refs: 0x4b8, pieces: true}
-)
 
 // Offsets in struct module that are the same in all.
 const (
@@ -58,8 +51,8 @@ func (m *module) describe(o *object, of Struct) error {
 	if s == nil {
 		return nil
 	}
-	if s.Size != uint64(of.size) || s.area != coreData {
-		return fmt.Errorf("a struct module of %d bytes; the kernel's has %d", s.Size, of.size)
+	if s.Size != uint64(of.Size) || s.area != coreData {
+		return fmt.Errorf("a struct module of %d bytes; the kernel's has %d", s.Size, of.Size)
 	}
 	m.desc = s.addr
 	binary.LittleEndian.PutUint32(m.at[coreData].bytes[s.off+modState:], states[Coming])
@@ -162,7 +155,7 @@ func (l *Loader) setState(m *module, s State) {
 // refs returns the number of references, those of users among them. The caller holds mu.
 func (l *Loader) refs(m *module) int {
 	var b [4]byte
-	if m.desc == 0 || !m.listed || l.conf.Memory.ReadAt(m.desc+uint64(l.conf.Struct.refs), b[:]) != nil {
+	if m.desc == 0 || !m.listed || l.conf.Memory.ReadAt(m.desc+uint64(l.conf.Struct.Refs), b[:]) != nil {
 		return m.refs + len(m.users)
 	}
 	n := int(int32(binary.LittleEndian.Uint32(b[:]))) - 1
@@ -190,7 +183,7 @@ func (l *Loader) stop(m *module) bool {
 	if m.desc == 0 {
 		return true
 	}
-	left, err := l.conf.Memory.Add32(m.desc+uint64(l.conf.Struct.refs), ^uint32(0))
+	left, err := l.conf.Memory.Add32(m.desc+uint64(l.conf.Struct.Refs), ^uint32(0))
 	if err == nil && left != 0 {
 		l.unstop(m)
 		return false
@@ -200,7 +193,7 @@ func (l *Loader) stop(m *module) bool {
 
 func (l *Loader) unstop(m *module) {
 	if m.desc != 0 {
-		_, _ = l.conf.Memory.Add32(m.desc+uint64(l.conf.Struct.refs), 1)
+		_, _ = l.conf.Memory.Add32(m.desc+uint64(l.conf.Struct.Refs), 1)
 		l.setState(m, m.state)
 	}
 }

@@ -443,7 +443,7 @@ func gplCompatible(license string) bool {
 
 // build lays out, relocates and maps the module, and adds it to the kernel's tables.
 func (l *Loader) build(ctx context.Context, m *module, o *object) error {
-	if err := o.layout(&m.at, l.conf.Struct.pieces, l.conf.TextSymbols); err != nil {
+	if err := o.layout(&m.at, l.conf.Struct.Pieces, l.conf.TextSymbols); err != nil {
 		return err
 	}
 	base, err := l.alloc(m)
@@ -503,7 +503,7 @@ func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 func (l *Loader) alloc(m *module) (base [areas]uint64, err error) {
 	for first := coreText; first < areas; {
 		end := first + 1
-		for !l.conf.Struct.pieces && end < areas && end.isInit() == first.isInit() {
+		for !l.conf.Struct.Pieces && end < areas && end.isInit() == first.isInit() {
 			end++
 		}
 		var pages []uint64

@@ -31,8 +31,31 @@ const (
 // Versions are the releases, the oldest first.
 var Versions = []Version{Linux2_6_25, Linux2_6_32, Linux4_15, Linux5_10, Linux6_1, Linux6_12}
 
-// recorded is the oldest release that was recorded on a kernel.
-const recorded = Linux5_10
+// Debian is a kernel of Debian on which what Linux does was recorded, and can be asked again.
+type Debian struct {
+	Version   Version
+	Suite     string // of Debian, which has the kernel: "bookworm"
+	Types     bool   // it has types in BTF (/sys/kernel/btf/vmlinux), and so has the guest
+	Selftests bool   // the kernel's own tests of tracing were run on it
+}
+
+// Recorded are these kernels, the oldest first. The tools of internal/tools, the tests and the Makefile
+// ("go run ./internal/tools/golden releases") have the releases from here.
+var Recorded = []Debian{
+	{Version: Linux5_10, Suite: "bullseye"},
+	{Version: Linux6_1, Suite: "bookworm", Types: true, Selftests: true},
+	{Version: Linux6_12, Suite: "trixie", Types: true, Selftests: true},
+}
+
+// RecordedNames returns the names of those of Recorded for which of returns true: "6.1".
+func RecordedNames(of func(Debian) bool) (names []string) {
+	for _, d := range Recorded {
+		if of(d) {
+			names = append(names, d.Version.String())
+		}
+	}
+	return names
+}
 
 // String returns the version as uname -r begins: "2.6.32", "6.1".
 func (v Version) String() string {
@@ -68,7 +91,7 @@ type Change struct {
 // Has reports whether this version does what a feature says.
 func (v Version) Has(f Feature) bool {
 	c := &Changes[f]
-	if v = v.known(); v < recorded && c.Since > recorded && !c.Documented {
+	if v = v.known(); v < Recorded[0].Version && c.Since > Recorded[0].Version && !c.Documented {
 		v = Default
 	}
 	return v >= c.Since
