@@ -73,6 +73,7 @@ type Fork struct {
 	Stack uint64    // of clone3: the size of the stack in bytes
 	Size  uint64    // of clone3: the size of its arguments in bytes; 0 means all that there are
 	Child Caller    // the new thread; with TID 0, which means not known, the guest chooses a pid and ends the task
+	Quiet bool      // no probe sees it
 }
 
 // Clone flags that make an argument a pointer, and the mask of the exit signal.
@@ -103,6 +104,9 @@ func (h *Host) Fork(ctx context.Context, c Caller, f Fork) (_ int64, err error) 
 	if r.args, err = t.forkArgs(f); err != nil {
 		t.release(r)
 		return 0, err
+	}
+	if f.Quiet {
+		defer t.quietly()()
 	}
 	ret, err := t.run(ctx, r, nil)
 	if errors.Is(err, ErrAbandoned) {
@@ -284,6 +288,7 @@ type Syscall struct {
 	Head   [][]byte    // the beginnings of the files that the call reads, in turn
 
 	HeadErr syscall.Errno // the error of reading the next file; 0 means that there is none
+	Quiet   bool          // no probe sees it
 }
 
 // headSize is how much of a file the call may read: BINPRM_BUF_SIZE.
@@ -309,6 +314,9 @@ func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (_ int64, err err
 		t.release(r)
 		return 0, err
 	}
+	if s.Quiet {
+		defer t.quietly()()
+	}
 	ret, err := t.run(ctx, r, s.fileOp())
 	if errors.Is(err, ErrAbandoned) {
 		go t.releaseLater(r)
@@ -321,6 +329,16 @@ func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (_ int64, err err
 	}
 	t.release(r)
 	return ret, err
+}
+
+// quietly has no probe see what the task executes until the function that it returns is called.
+func (t *Task) quietly() (end func()) {
+	t.h.mirrors.Add(1)
+	_ = t.h.g.WriteU64(t.addr+abi.CallQuiet, 1)
+	return func() {
+		_ = t.h.g.WriteU64(t.addr+abi.CallQuiet, 0)
+		t.h.mirrors.Add(-1)
+	}
 }
 
 func opens(nr uint64) bool {

@@ -66,10 +66,10 @@ func (h *Host) taskFor(ctx context.Context, c Caller, nr uint64) (*Task, error) 
 
 // Ended reports whether a thread of the host has ended and has no task. A task made for it
 // would have no name.
-func (h *Host) Ended(tid int) bool { return !h.knows(tid) && !h.lives(tid) }
+func (h *Host) Ended(tid int) bool { return !h.Knows(tid) && !h.lives(tid) }
 
-// knows reports whether a thread has a task.
-func (h *Host) knows(tid int) bool {
+// Knows reports whether a thread has a task.
+func (h *Host) Knows(tid int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for t := range h.held {
@@ -79,6 +79,9 @@ func (h *Host) knows(tid int) bool {
 	}
 	return slices.ContainsFunc(h.idle, func(t *Task) bool { return t.tid == tid })
 }
+
+// Busy reports whether a thread's task is in a call.
+func (h *Host) Busy(tid int) bool { return h.inCall(tid) != nil }
 
 // lives reports whether a thread of the host has not ended.
 func (h *Host) lives(tid int) bool {

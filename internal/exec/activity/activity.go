@@ -68,6 +68,8 @@ type Activity struct {
 	calls    map[int]fork        // forks that supervisors have told of, by the thread that makes them
 	exiting  map[int]uint64      // the calls by which threads end, of which somebody has told
 	grouped  map[int]bool        // the processes of which a thread has told of its exit_group(2)
+	unseen   map[int]fork        // forks that nobody could see and the guest has yet to make, by their children
+	executed map[int]bool        // by process, of a new program: true if the guest has it before the host's kernel reports it, false if the guest has yet to execute it
 	forks    []fork
 	endings  []*ending
 	closed   bool
@@ -163,7 +165,7 @@ func New(c Config, o Options) *Activity {
 	a := &Activity{
 		host: c.Machine.Host(), armed: c.Machine.Armed(), tracer: c.Tracer, modules: c.Modules, log: c.Machine.Log(), seen: newSeen(c),
 		warn: o.Warn, sayLost: o.Lost, state: o.State, mirror: o.Mirror,
-		spaces: map[string]counting{}, servers: map[int]bool{os.Getpid(): true}, known: map[int]counting{}, calls: map[int]fork{}, exiting: map[int]uint64{}, grouped: map[int]bool{},
+		spaces: map[string]counting{}, servers: map[int]bool{os.Getpid(): true}, known: map[int]counting{}, calls: map[int]fork{}, exiting: map[int]uint64{}, grouped: map[int]bool{}, unseen: map[int]fork{}, executed: map[int]bool{},
 	}
 	if a.warn == nil {
 		a.warn = func(string, error) {}
@@ -316,6 +318,9 @@ func (a *Activity) Update() {
 
 // follow has the calls that somebody can see told of and mirrored. The caller holds mu.
 func (a *Activity) follow(on watchedCalls) {
+	if on.told != 0 && !a.listen() { // only who makes them tells of the ends of tasks
+		on.told |= lives
+	}
 	a.watched.Store(&on)
 	was := a.state.Swap(on.told)
 	a.setMirrors(on.mirrored.and(a.mirrorable), was != on.told)
@@ -324,7 +329,6 @@ func (a *Activity) follow(on watchedCalls) {
 	}
 	if on.told != 0 {
 		a.host.Before(a.Begin)
-		a.listen()
 	} else {
 		a.host.Before(nil)
 		a.unlisten()
@@ -333,6 +337,8 @@ func (a *Activity) follow(on watchedCalls) {
 		clear(a.calls)
 		clear(a.exiting)
 		clear(a.grouped)
+		clear(a.unseen)
+		clear(a.executed)
 	}
 }
 
@@ -341,11 +347,52 @@ func (a *Activity) catchUp(c host.Caller) {
 	a.drain()
 	a.resolveForks(c)
 	a.settleEnds()
+	a.renew(c)
 }
 
-// caughtUp reports whether catchUp has nothing to do. The caller holds mu.
-func (a *Activity) caughtUp() bool {
-	return len(a.forks) == 0 && len(a.endings) == 0 && (a.refused || a.conn != nil && !a.conn.Queued())
+// renew brings the task of c up to date with what its thread did while nobody could see that. The caller holds mu.
+func (a *Activity) renew(c host.Caller) {
+	a.create(c.TID)
+	made, ok := a.executed[c.TID]
+	delete(a.executed, c.TID)
+	if !ok || made { // if it was made and not reported, it has failed on the host
+		return
+	}
+	s := execOf(c.PID)
+	s.Quiet = true
+	_, _ = a.host.Other(context.Background(), c, s)
+	comm := commOf(c.TID) // of a script it is not the program's
+	name := host.Syscall{Nr: abi.SysPrctl, Quiet: true}
+	name.Args[0], name.Text[1] = unix.PR_SET_NAME, &comm
+	_, _ = a.host.Other(context.Background(), c, name)
+}
+
+// create makes the task of a thread that began while nobody could see that, by a fork of the thread that has created it.
+// If that cannot make it now, the task will be one without a parent, like that of a thread from before.
+func (a *Activity) create(tid int) {
+	f, ok := a.unseen[tid]
+	if !ok {
+		return
+	}
+	delete(a.unseen, tid)
+	a.create(f.by.TID)
+	if a.host.Knows(tid) || a.host.Busy(f.by.TID) || a.host.Ended(f.by.TID) {
+		return
+	}
+	f.call.Quiet = true
+	_, _ = a.host.Fork(context.Background(), f.by, f.call)
+}
+
+// behind reports whether renew has something to do.
+func (a *Activity) behind(c host.Caller) bool {
+	_, unseen := a.unseen[c.TID]
+	made, executed := a.executed[c.TID]
+	return unseen || executed && !made
+}
+
+// caughtUp reports whether catchUp has nothing to do before a call of c. The caller holds mu.
+func (a *Activity) caughtUp(c host.Caller) bool {
+	return !a.behind(c) && len(a.forks) == 0 && len(a.endings) == 0 && (a.refused || a.conn != nil && !a.conn.Queued())
 }
 
 // drain makes the guest repeat what has happened. The caller holds mu.
@@ -443,19 +490,44 @@ func (a *Activity) handle(e connector.Event) bool {
 		return a.forked(e)
 	case connector.Exec:
 		how := a.counting(e.PID)
-		if how == countsAlone {
-			a.other(callerOf(e.TID, e.PID), execOf(e.PID))
+		if how != countsNot {
+			a.execed(e, how)
 		}
 		return how != countsNot
 	case connector.Exit:
 		how := a.counting(e.PID)
 		if how != countsNot {
 			a.host.AwaitClosed(context.Background()) // which happened before the exec
+			a.ended(e)
 			a.exit(callerOf(e.TID, e.PID), e.Code, a.exitCall(e, how))
 		}
 		return how != countsNot // it stays known: other threads of its process may exit later
 	}
 	return false
+}
+
+// execed is called when the host's kernel reports that a thread has a new program.
+func (a *Activity) execed(e connector.Event, how counting) {
+	made := a.executed[e.PID]
+	delete(a.executed, e.PID)
+	switch {
+	case made: // somebody has told of it
+	case a.state.Load()&lives == 0:
+		if _, unseen := a.unseen[e.PID]; unseen || a.host.Knows(e.PID) {
+			a.executed[e.PID] = false
+		}
+	case how == countsAlone:
+		a.other(callerOf(e.PID, e.PID), execOf(e.PID))
+	}
+}
+
+// ended is called before exit when the host's kernel reports the end of a thread.
+func (a *Activity) ended(e connector.Event) {
+	if a.state.Load()&lives != 0 {
+		a.renew(callerOf(e.TID, e.PID))
+	}
+	delete(a.unseen, e.TID)
+	delete(a.executed, e.TID)
 }
 
 func (a *Activity) forked(e connector.Event) bool {
@@ -529,13 +601,20 @@ func (a *Activity) fork(by host.Caller, f host.Fork) {
 		a.tracer.Forked(int32(by.TID), int32(f.Child.TID))
 		a.perfForked(by, f.Child)
 	}
-	_, _ = a.host.Fork(context.Background(), by, f)
+	if a.state.Load()&lives != 0 {
+		a.renew(by)
+		_, _ = a.host.Fork(context.Background(), by, f)
+	} else if f.Child.TID != 0 {
+		a.unseen[f.Child.TID] = fork{by: by, call: f}
+	}
 }
 
 // exit makes the guest exit. Lists of tasks keep the task until it has run for the
 // last time, as Linux's do until sched_process_free.
 func (a *Activity) exit(c host.Caller, code int, nr uint64) {
-	_ = a.host.ExitBy(context.Background(), c, code, nr)
+	if a.state.Load()&lives != 0 || a.host.Knows(c.TID) {
+		_ = a.host.ExitBy(context.Background(), c, code, nr)
+	}
 	a.tracer.Exited(int32(c.TID))
 	a.tracer.Perf().Exited(perf.Task{IDs: IDs(c)})
 }
@@ -615,7 +694,7 @@ func headOf(path string) []byte {
 // Call makes the guest repeat a system call that a process of the host is about to
 // make, after everything that has happened before it.
 func (a *Activity) Call(c host.Caller, s host.Syscall) {
-	if a.state.Load() == 0 {
+	if state := a.state.Load(); state == 0 || CallBit(s.Nr) == lives && state&lives == 0 {
 		return
 	}
 	a.host.AwaitClosed(context.Background())
@@ -640,19 +719,25 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 	if tid, pid, ok := signalled(s); ok && !a.ensureTask(tid, pid) {
 		return
 	}
-	a.other(c, s)
+	if done := a.other(c, s); done && here && (s.Nr == abi.SysExecve || s.Nr == abi.SysExecveat) {
+		a.mu.Lock()
+		a.executed[c.PID] = true
+		a.mu.Unlock()
+	}
 	if name := s.Text[1]; s.Nr == abi.SysPrctl && s.Args[0] == unix.PR_SET_NAME && name != nil {
 		a.tracer.Renamed(int32(c.TID), *name)
 		a.tracer.Perf().Renamed(IDs(c), *name)
 	}
 }
 
-// other makes a call in the guest.
-func (a *Activity) other(c host.Caller, s host.Syscall) {
+// other makes a call in the guest, and reports whether it succeeds there.
+func (a *Activity) other(c host.Caller, s host.Syscall) (ok bool) {
 	ret, err := a.host.Other(context.Background(), c, s)
-	if name := execName(s); name != "" && err == nil && ret >= 0 {
+	ok = err == nil && ret >= 0
+	if name := execName(s); ok && name != "" {
 		a.tracer.Perf().Executed(IDs(c), name)
 	}
+	return ok
 }
 
 // execName returns the name that a thread gets by an execve(2) or execveat(2), or "" for other
@@ -698,12 +783,18 @@ func (a *Activity) ensureTask(tid, pid int) bool {
 	}
 	a.mu.Lock()
 	yes := a.counts(pid)
+	if yes {
+		a.renew(callerOf(tid, pid))
+	}
 	a.mu.Unlock()
 	return yes && a.host.EnsureTask(context.Background(), callerOf(tid, pid)) == nil
 }
 
 // TaskOf returns the guest's task of a caller, which is created if it has none yet, or 0 if there can be none.
 func (a *Activity) TaskOf(c host.Caller) uint64 {
+	a.mu.Lock()
+	a.renew(c)
+	a.mu.Unlock()
 	if a.host.EnsureTask(context.Background(), c) != nil {
 		return 0
 	}

@@ -109,14 +109,14 @@ func (a *Activity) Answer(c host.Caller, nr uint64, args [6]uint64, f func() int
 	once()
 }
 
-// CaughtUp returns where calls are made in the guest, for host.StartMirror, or nil where something has happened before
-// that the guest has yet to repeat. It does not wait.
-func (a *Activity) CaughtUp() *host.Host {
+// CaughtUp returns where a call of c is made in the guest, for host.StartMirror, or nil where something has happened
+// before that the guest has yet to repeat. It does not wait.
+func (a *Activity) CaughtUp(c host.Caller) *host.Host {
 	if !a.host.AwaitClosed(noTime) || !a.mu.TryLock() {
 		return nil
 	}
 	defer a.mu.Unlock()
-	if a.closed || !a.caughtUp() {
+	if a.closed || !a.caughtUp(c) {
 		return nil
 	}
 	return a.host

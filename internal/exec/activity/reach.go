@@ -21,8 +21,7 @@ import (
 // call it, and at a function without an fentry site, which may be assembly that other
 // code falls or jumps into.
 
-// optionalCalls are the numbers of the calls that may be omitted. All other calls
-// change what is known of a task: its existence, and its name.
+// optionalCalls are the numbers of the calls that may be omitted.
 var optionalCalls = []uint64{
 	abi.SysOpen, abi.SysOpenat, abi.SysOpenat2, abi.SysChdir, abi.SysSymlink, abi.SysSymlinkat, abi.SysUnlink, abi.SysUnlinkat,
 	abi.SysMkdir, abi.SysMkdirat, abi.SysRmdir, abi.SysKill, abi.SysTkill, abi.SysTgkill, abi.SysCreat,
@@ -31,11 +30,24 @@ var optionalCalls = []uint64{
 // Every means that all calls are wanted; 0 means none.
 const Every = ^uint32(0)
 
-// always is set in every other answer.
+// always is set in every other answer. It is the bit of the calls that change what is known of a thread that has a
+// task, such as its name.
 const always uint32 = 1
+
+// lives is the bit of lifeCalls.
+const lives uint32 = 1 << 31
+
+// lifeCalls begin and end tasks, or give them a new program. They are omitted where nobody can see them: a
+// task is made when its thread first makes a call that can be seen, and has a new program before its next one (renew).
+var lifeCalls = []uint64{
+	abi.SysFork, abi.SysVfork, abi.SysClone, abi.SysClone3, abi.SysExecve, abi.SysExecveat, abi.SysExit, abi.SysExitGroup,
+}
 
 // CallBit returns the bit of a call, by its number, in Options.State.
 func CallBit(nr uint64) uint32 {
+	if slices.Contains(lifeCalls, nr) {
+		return lives
+	}
 	return always << (1 + slices.Index(optionalCalls, nr))
 }
 
@@ -240,7 +252,7 @@ func (s *seen) wanted() watchedCalls {
 // perfTold are the calls that perf follows, even if no probe of its events is armed.
 func (s *seen) perfTold() uint32 {
 	if s.tracer.Perf().Any() {
-		return always
+		return always | lives
 	}
 	return 0
 }

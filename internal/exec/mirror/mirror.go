@@ -971,12 +971,13 @@ func (m *Mirror) begin(t *tracee, a *activity.Activity, c *host.Mirror) bool {
 	if w.memory.absent {
 		return false
 	}
-	guest := a.CaughtUp()
+	by := callerOf(t.tid, t.pid)
+	guest := a.CaughtUp(by)
 	if guest == nil {
 		return false
 	}
 	w.connect(c)
-	run, ok := guest.StartMirror(callerOf(t.tid, t.pid), c, func(int64) { w.noteReturn() })
+	run, ok := guest.StartMirror(by, c, func(int64) { w.noteReturn() })
 	w.run = run
 	return ok
 }

@@ -145,8 +145,12 @@ func (s *supervisor) screen(c *notify.Caller) {
 	}
 }
 
-// tells reports whether somebody could see a call that the serving process has not seen to.
+// tells reports whether somebody could see a call that the serving process has not seen to. It is always told of the
+// command's first program, since that is when it attaches to the command.
 func (s *supervisor) tells(c *notify.Caller, call *calls.Row, bit uint32) bool {
+	if call.Guest == abi.SysExecve && !s.begun.Swap(true) {
+		return true
+	}
 	if !s.Calls.Wants(bit) {
 		return false
 	}

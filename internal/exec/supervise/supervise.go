@@ -37,6 +37,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -77,6 +78,7 @@ type supervisor struct {
 	owned   sync.Map // fs.Ownership by the name of a file system, as mount options said
 	sources sync.Map // what was named as the source of a mount(2) of ours, by the mount's id
 
+	begun         atomic.Bool // the command has executed a program
 	notifications *notify.Listener
 	unanswered    *notify.Pending
 	answers       sync.WaitGroup // to notifications, that a receiver has left to another goroutine

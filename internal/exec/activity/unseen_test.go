@@ -1,0 +1,109 @@
+package activity
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
+)
+
+// taskAt is what the guest knows of a task.
+func taskAt(t *testing.T, k *kprobefs.Kernel, addr uint64) (comm string, parent uint64) {
+	t.Helper()
+	var b [abi.TaskCommLen]byte
+	if err := k.Machine.Read(addr+abi.TaskComm, b[:]); err != nil {
+		t.Fatal(err)
+	}
+	parent, err := k.Machine.Mem().ReadU64(addr + abi.TaskRealParent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comm, _, _ = strings.Cut(string(b[:]), "\x00")
+	return comm, parent
+}
+
+// TestUnseen: the guest makes no task of a process whose fork and exec no probe can see, until the process makes a
+// call. Then it has the right name and the right parent, and a probe that was armed meanwhile has not seen how
+// it has got them.
+func TestUnseen(t *testing.T) {
+	if !Reported() {
+		t.Skip("the host reports no forks: this needs root")
+	}
+	w := newArmer(t, kprobefs.Options{})
+	w.a.Start()
+	h := w.k.Machine.Host()
+	w.write("tracing/kprobe_events", "p:r vfs_read\n")()
+	w.write("tracing/events/kprobes/r/enable", "1")()
+	child := exec.Command("sh", "-c", "sleep 60; :")
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL)
+		_ = child.Wait()
+	})
+	shell, sleep := child.Process.Pid, 0
+	for end := time.Now().Add(10 * time.Second); sleep == 0; time.Sleep(time.Millisecond) {
+		w.a.mu.Lock()
+		for pid, f := range w.a.unseen {
+			if _, executed := w.a.executed[pid]; executed && f.by.TID == shell {
+				sleep = pid
+			}
+		}
+		w.a.mu.Unlock()
+		if time.Now().After(end) {
+			t.Fatal("nothing is known of sleep")
+		}
+	}
+	if h.Knows(shell) || h.Knows(sleep) {
+		t.Error("the guest has a task already")
+	}
+	w.write("tracing/kprobe_events", "p:c kernel_clone\np:e bprm_execve\np:n __set_task_comm\n")()
+	for _, name := range []string{"c", "e", "n"} {
+		w.write("tracing/events/kprobes/"+name+"/enable", "1")()
+	}
+	_, _, err := h.Do(context.Background(), callerOf(sleep, sleep), host.Call{
+		Nr: abi.SysOpenat, Path: "/sys/kernel/tracing/file", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
+	}, func(context.Context, host.Op) (int, error) { return 0, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[int]uint64{}
+	for _, task := range h.Tasks() {
+		at[task.TID] = task.Addr
+	}
+	for pid, want := range map[int]struct {
+		comm   string
+		parent int
+	}{sleep: {"sleep", shell}, shell: {"sh", os.Getpid()}} {
+		if at[pid] == 0 {
+			t.Errorf("%s has no task", want.comm)
+			continue
+		}
+		comm, parent := taskAt(t, w.k, at[pid])
+		if comm != want.comm || pid == sleep && parent != at[want.parent] {
+			t.Errorf("task %q of parent %#x, want %q of %#x", comm, parent, want.comm, at[want.parent])
+		}
+	}
+	if got, err := w.k.ReadFile("tracing/kprobe_profile"); err != nil || len(hitLines(string(got))) > 0 {
+		t.Errorf("hits: %q, %v", hitLines(string(got)), err)
+	}
+}
+
+// hitLines returns the lines of kprobe_profile of events that were hit.
+func hitLines(profile string) (hit []string) {
+	for line := range strings.Lines(profile) {
+		if f := strings.Fields(line); len(f) == 3 && f[1] != "0" {
+			hit = append(hit, line)
+		}
+	}
+	return hit
+}
