@@ -375,7 +375,7 @@ func (a *Activity) create(tid int) {
 		return
 	}
 	delete(a.unseen, tid)
-	a.create(f.by.TID)
+	a.renew(f.by)
 	if a.host.Knows(tid) || a.host.Busy(f.by.TID) || a.host.Ended(f.by.TID) {
 		return
 	}
