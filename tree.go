@@ -81,7 +81,7 @@ func (k *Kernel) newTree() seqfile.Dir {
 			CPUs: m.CPUs(), Writes: k.writes, Now: now, About: k.about, More: k.moreFiles(),
 		})),
 	}
-	if k.opts.Release.Linux >= release.Linux4_15 { // bpf(2) is of Linux 3.18
+	if k.opts.Release.Linux.Has(release.BPFCalls) {
 		tree = append(tree, k.pins.Row())
 	}
 	if at := k.opts.Release.Debugfs(); at != "" {

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(refusedVar) != "" {
 		os.Exit(refusedClient())
 	}
+	if os.Getenv(bpfVar) != "" {
+		os.Exit(bpfClient())
+	}
 	if os.Getenv(copyVar) != "" {
 		if err := copyFile(os.Args[1], os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -31,38 +31,28 @@ var vmlinux612 []byte
 //go:embed btf-6.12
 var btf612 []byte
 
-// BTF returns the types of a guest's functions, for kernel/btf, or nil if its kernel
-// has none. The text must not be modified.
-func BTF(release string) []byte {
-	return images[release].types
-}
-
-// images are the guests that are built, by the name of the release whose source they have.
-var images = map[string]struct{ kernel, types []byte }{
-	"2.6":  {vmlinux26, nil},
-	"4.15": {vmlinux415, nil},
-	"5.10": {vmlinux510, nil},
-	"6.1":  {vmlinux61, nil},
-	"6.12": {vmlinux612, btf612},
-}
-
 //go:embed vmlinux-6.1.btf
-var types61 []byte
+var raw61 []byte
 
 //go:embed vmlinux-6.12.btf
-var types612 []byte
+var raw612 []byte
+
+// images are the guests that are built, by the name of the release whose source they have.
+var images = map[string]struct{ kernel, types, raw []byte }{
+	"2.6":  {kernel: vmlinux26},
+	"4.15": {kernel: vmlinux415},
+	"5.10": {kernel: vmlinux510},
+	"6.1":  {kernel: vmlinux61, raw: raw61},
+	"6.12": {kernel: vmlinux612, types: btf612, raw: raw612},
+}
+
+// BTF returns the types of a guest's functions, for kernel/btf, or nil if its kernel
+// has none. The text must not be modified.
+func BTF(release string) []byte { return images[release].types }
 
 // RawBTF returns all types of a guest as Linux shows them in /sys/kernel/btf/vmlinux, or nil if its
 // kernel has none. The bytes must not be modified.
-func RawBTF(release string) []byte {
-	switch release {
-	case "6.1":
-		return types61
-	case "6.12":
-		return types612
-	}
-	return nil
-}
+func RawBTF(release string) []byte { return images[release].raw }
 
 // Image returns the guest's ELF file for a release of Linux ("6.1", or
 // "6.1.0-50-amd64"), or nil if there is none. All are built from one source. Those of

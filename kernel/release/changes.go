@@ -141,6 +141,11 @@ const (
 	KeepFieldHists
 	CommonStacktrace
 
+	// Features of bpf(2).
+
+	BPFCalls
+	BPFByDescriptor
+
 	features // the number of features
 )
 
@@ -158,12 +163,14 @@ const (
 	errlog  = "error_log and the log"
 	trace   = "trace, its pipes and buffers"
 	hist    = "Histograms"
+	bpf     = "bpf(2)"
 )
 
 // Versions of Linux between our releases in which something is known to have changed.
 const (
 	linux2_6_34 Version = 2<<16 | 6<<8 | 34
 	linux3_16   Version = 3<<16 | 16<<8
+	linux3_18   Version = 3<<16 | 18<<8
 	linux4_17   Version = 4<<16 | 17<<8
 	linux4_19   Version = 4<<16 | 19<<8
 	linux5_8    Version = 5<<16 | 8<<8
@@ -711,5 +718,16 @@ var Changes = [features]Change{
 		Subject: hist, Since: Linux6_12,
 		What:   "common_stacktrace is accepted for stacktrace and shown for it; variables can hold it, synthetic events have members for it (long[]), there is a modifier stacktrace, and hitcount is a field",
 		Source: "`6.12/hist_stack.txtar`",
+	},
+
+	BPFCalls: {
+		Subject: bpf, Since: Linux4_15, Linux: linux3_18,
+		What:   "there are bpf(2) and a bpffs; before, ENOSYS",
+		Source: "bpf(2), the manual page: `integration.TestBPFOfReleases`",
+	},
+	BPFByDescriptor: {
+		Subject: bpf, Since: Linux6_1, Documented: true,
+		What:   "who has a descriptor of a map, a program or a link, or may open its file, needs no capability to use it; before, EPERM",
+		Source: "Debian's kernels, with kernel.unprivileged_bpf_disabled=2: `integration.TestBPFOfReleases`",
 	},
 }

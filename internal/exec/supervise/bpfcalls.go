@@ -30,21 +30,16 @@ const (
 	BPFNone = "none"
 )
 
-// bpfSince is the first release here that has bpf(2), which is of Linux 3.18.
-const bpfSince = release.Linux4_15
-
-// forAll are the commands that need no capability since forAllSince: who has the descriptor, or may open the file, may use
-// it.
+// forAll are the commands that need no capability where who has the descriptor, or may open the file, may use it
+// (release.BPFByDescriptor).
 var forAll = map[uint64]bool{
 	unix.BPF_MAP_LOOKUP_ELEM: true, unix.BPF_MAP_UPDATE_ELEM: true, unix.BPF_MAP_DELETE_ELEM: true, unix.BPF_MAP_GET_NEXT_KEY: true,
 	unix.BPF_OBJ_PIN: true, unix.BPF_OBJ_GET: true, unix.BPF_OBJ_GET_INFO_BY_FD: true, unix.BPF_MAP_LOOKUP_AND_DELETE_ELEM: true,
 	unix.BPF_MAP_LOOKUP_BATCH: true, unix.BPF_MAP_LOOKUP_AND_DELETE_BATCH: true, unix.BPF_MAP_UPDATE_BATCH: true, unix.BPF_MAP_DELETE_BATCH: true,
 }
 
-const forAllSince = release.Linux6_1
-
 // hasBPFFS reports whether the command has a bpffs of ours.
-func (s *supervisor) hasBPFFS() bool { return s.BPF == BPFOurs && s.Kernel.Linux >= bpfSince }
+func (s *supervisor) hasBPFFS() bool { return s.BPF == BPFOurs && s.Kernel.Linux.Has(release.BPFCalls) }
 
 // answerLimit answers a caller that raises its RLIMIT_MEMLOCK after a bpf(2) of ours: programs do so for the sake of
 // maps, which take none of the host's locked memory here, and it would fail in a user namespace.
@@ -66,10 +61,10 @@ func (s *supervisor) answerBPF(c *notify.Caller) {
 	case s.BPF == BPFHost:
 		s.screen(c)
 		return
-	case s.Kernel.Linux < bpfSince:
+	case !s.Kernel.Linux.Has(release.BPFCalls):
 		c.Fail(unix.ENOSYS)
 		return
-	case s.BPF == BPFNone, !(forAll[c.Args[0]] && s.Kernel.Linux >= forAllSince) && !c.Capable(unix.CAP_SYS_ADMIN, unix.CAP_BPF),
+	case s.BPF == BPFNone, !(forAll[c.Args[0]] && s.Kernel.Linux.Has(release.BPFByDescriptor)) && !c.Capable(unix.CAP_SYS_ADMIN, unix.CAP_BPF),
 		c.Args[0] == unix.BPF_TASK_FD_QUERY && !c.Capable(unix.CAP_SYS_ADMIN):
 		c.Fail(unix.EPERM) // kernel.unprivileged_bpf_disabled is 2 on Debian
 		return
