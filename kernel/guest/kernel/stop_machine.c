@@ -181,7 +181,7 @@ long work_on_cpu_safe_key(int cpu, long (*fn)(void *), void *arg, struct lock_cl
 }
 EXPORT_SYMBOL_GPL(work_on_cpu_safe_key);
 
-#if GUEST_LINUX == 601 /* of others the numbers of the states are not known */
+#if GUEST_LINUX >= 601 && GUEST_LINUX < 612 /* of others the numbers of the states are not known */
 /* What is called when a processor comes or goes: they come at boot only, so that startup
  * runs when it is registered, and teardown when it is removed, on each processor. */
 struct cpuhp_step {
