@@ -247,7 +247,7 @@ func (t *Tree) ActFor(thread, other int) {
 
 // Ownership is what the options uid=, gid= and mode= of a mount of tracefs or debugfs say.
 type Ownership struct {
-	UID, GID, Mode *uint32 // as the caller has the ids; nil: there is no such option
+	UID, GID, Mode *uint32 // as the caller has the ids; nil if there is no such option
 	EveryUID       bool    // UID is for all files of a tracefs, as GID is
 }
 

@@ -204,7 +204,7 @@ type Machine struct {
 	sleepers   sleepers
 	has        release.Set
 	trapOffset int32  // what handlers of a breakpoint see in preempt_count
-	slept      uint64 // where a handler called for an int3 goes on that has slept; 0: behind the int3
+	slept      uint64 // where a handler continues that was called for an int3 and has slept; 0 means after the int3
 
 	oopsMu   sync.Mutex
 	oopses   map[uint64]uint64 // live task_structs that have oopsed, with the sequence number of the oops in the log

@@ -12,7 +12,7 @@ import (
 type Caller struct {
 	Name string
 	call string // symbol of the instruction that calls the listener
-	op   string // of the one that loads the ftrace_ops' address; "": there is none
+	op   string // of the one that loads the ftrace_ops' address, or "" if there is none
 }
 
 // The guest's callers.

@@ -118,7 +118,7 @@ func (t *eventTable) get(id uint16) *Event {
 	return nil
 }
 
-// set makes e the event with an ID; nil: there is none.
+// set makes e the event with an ID; nil takes that event away.
 func (t *eventTable) set(id uint16, e *Event) {
 	page := t[id>>8].Load()
 	if page == nil {

@@ -153,7 +153,7 @@ func (a *Aside) Pair(rip uint64) *[2]Target {
 	return &a.Targets[(rip^rip>>TargetShift)&TargetMask]
 }
 
-// Target is the code for rip; 0: there is none.
+// Target returns the code for rip, or 0 if there is none.
 func (a *Aside) Target(rip uint64) uintptr {
 	p := a.Pair(rip)
 	for i := range p {

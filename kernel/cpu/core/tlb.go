@@ -31,7 +31,7 @@ type Page struct{ Tag, Off uint64 }
 type Pages [1 << pageBits]Page
 
 // Slot is the entry of Pages that an access in translated code used last. Limit is how
-// far behind Tag the access may begin, so that it does not leave the page; 0: the slot is
+// far after Tag the access may begin, so that it does not leave the page. It is 0 while the slot is
 // empty.
 type Slot struct{ Tag, Off, Limit, _ uint64 }
 

@@ -5,7 +5,7 @@ type row struct {
 	op       byte  // the first opcode in its map
 	n        int   // how many opcodes it is for, 1 if 0
 	step     uint8 // from one to the next, 1 if 0
-	exts     uint8 // the values of ModRM's reg field that it is for, as a set of bits; 0: all
+	exts     uint8 // the values of ModRM's reg field that it is for, as a set of bits; 0 means all
 	firstExt uint8 // the value that adds nothing
 	mod      mod
 	modrm    byte // the only value of ModRM, if not 0

@@ -253,8 +253,8 @@ func pop(c *CPU, o *Op) *Op {
 	return o.Next()
 }
 
-// enter goes to the first instruction of the block that branch j is linked to; nil: it
-// must be found.
+// enterLinked returns the first instruction of the block that branch j is linked to, or nil
+// if that must be found.
 func (c *CPU) enterLinked(j *Op) *Op {
 	t := (*Op)(atomic.LoadPointer(&j.link))
 	left := c.Left - int64(j.n)

@@ -6,7 +6,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
-// A Handler executes an op, and returns the op to go on with; nil: CPU.br says why.
+// A Handler executes an op, and returns the op to go on with, or nil, and then CPU.br says why.
 type Handler = func(*CPU, *Op) *Op
 
 // unlinked is where a branch leads that was never taken: never entered, as no

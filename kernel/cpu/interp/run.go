@@ -91,7 +91,7 @@ func (c *CPU) ready() bool {
 	return false
 }
 
-// refill takes another chunk from the budget; false: what is left is not need.
+// refill takes another chunk from the budget. It returns false if less than need is left.
 func (c *CPU) refill(need int64) bool {
 	all := c.Left + c.more
 	if all < need {

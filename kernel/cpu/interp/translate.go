@@ -14,7 +14,7 @@ type Translator interface {
 	// one that must be.
 	Translatable(*decode.Inst) bool
 
-	// Translate returns the translation of a block; nil: it stays as it is. The Cache is
+	// Translate returns the translation of a block, or nil if it stays as it is. The Cache is
 	// locked.
 	Translate(*Block) Translation
 
@@ -65,7 +65,7 @@ const firstOfTranslated = 2
 // has been.
 func (o *Op) Retired() int64 { return int64(o.n) }
 
-// Execute executes o. It returns the op to go on with; nil: a branch has been taken (Went)
+// Execute executes o. It returns the op to go on with, or nil if a branch has been taken (Went)
 // or Run must look at something.
 func (o *Op) Execute(c *CPU) *Op { return o.fn(c, o) }
 
@@ -141,7 +141,7 @@ func (o *Op) block() *Block { return (*Block)(o.link) }
 func (c *Cache) full() bool { return c.phase.Load()&1 != 0 }
 
 // translate makes the block with entry op o a translated one: another block, which
-// takes its place. It returns the entry of that; nil: the block stays as it is.
+// takes its place. It returns the entry of that, or nil if the block stays as it is.
 func (c *Cache) translate(o *Op) *Op {
 	c.mu.Lock()
 	defer c.mu.Unlock()

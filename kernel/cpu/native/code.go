@@ -116,7 +116,7 @@ func (c *Code) Used() int {
 	return c.used
 }
 
-// open maps the memory; false: that failed.
+// open maps the memory. It reports whether that succeeded.
 func (c *Code) open() bool {
 	if c.x != nil || c.failed {
 		return !c.failed
@@ -245,7 +245,7 @@ func (c *Code) Empty() {
 }
 
 // Link makes the branch that is instruction i of t lead to what its target is translated
-// to, and returns that place; 0: it is not translated.
+// to, and returns that place, or 0 if it is not translated.
 func (c *Code) Link(t *Translation, i int) uintptr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +263,7 @@ func (c *Code) Link(t *Translation, i int) uintptr {
 	return at
 }
 
-// Place is where v enters t, which indirect branches find from then on; 0: it must not be
+// Place returns where v enters t, which indirect branches find from then on, or 0 if it must not be
 // entered.
 func (c *Code) Place(v *core.CPU, t *Translation) uintptr {
 	// In this order: a vCPU that has acknowledged can see the memory emptied, which makes
@@ -280,7 +280,7 @@ func (c *Code) Place(v *core.CPU, t *Translation) uintptr {
 	return code
 }
 
-// Known is where v goes on in translated code for rip; 0: nowhere that it has been.
+// Known returns where v continues in translated code for rip, or 0 if it has not been there.
 func (c *Code) Known(v *core.CPU, rip uint64) uintptr {
 	if c.Full() || v.Aside.Gen != c.gen.Load() { // in this order, as in Place
 		return 0

@@ -39,7 +39,7 @@ const (
 // or, as the case's Before says, several.
 type Job struct {
 	Code     []byte
-	Sequence bool   // all of Code; false: its first instruction
+	Sequence bool   // all of Code is executed, not only its first instruction
 	Window   uint64 // of record's
 	Before   record.State
 	// Steps, if there are any, are the instructions to execute, each as long as the
