@@ -221,8 +221,9 @@ bin/kprobefs:
 
 # Well kept; 2.46 and later need modules that Go's proxy does not have.
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.1
-# The package's version and time are the last commit's, so that two builds are equal.
-deb: export VERSION ?= 0~$(shell git log -1 --format=%cd.%h --date=format:%Y%m%d)
+# The package's version and time are the last commit's, so that two builds are equal: 0.1.0 of the tag v0.1.0,
+# 0.1.0+5.gHASH of the fifth commit after it.
+deb: export VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//; s/-\([0-9]*\)-g/+\1.g/' | grep . || git log -1 --format=0~%cd.%h --date=format:%Y%m%d)
 deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 deb: export TREE = $(DIST)/deb
 deb: release ## a Debian package of that binary, with manual pages, completions and the unit for systemd, in dist
