@@ -67,7 +67,7 @@ func writeReleases(names []string) []byte {
 
 All that kprobefs does otherwise on one release than on another, written by ` + "`make releases`" + ` from the table of ` + "`kernel/release`" + `. A row says what a kernel does from a version on; "since" is the first of our releases (2.6.25, 2.6.32, 4.15, 5.10, 6.1, 6.12) that does it, "Linux" the version in which that began, where it is known for certain. A source in quotes is the subject of Linux's commit, a document is one of [coverage.md](coverage.md), a script below a release is the recording there that differs from 6.1's.
 
-The releases before 5.10 follow their documents: of what changed after 5.10 they have the old behaviour where the row says "5.10 and older do not", and otherwise that of 6.1. The guest kernels differ, too: what they have otherwise, and where a release is not as the kernel that it is named after, is in [differences.md](differences.md).
+The releases before 5.10 follow their documents: of what changed after 5.10 they have the old behaviour where the row says "5.10 and older do not", and otherwise 6.1's. The guest kernels differ, too: what they have otherwise, and where a release is not as the kernel that it is named after, is in [differences.md](differences.md).
 `)
 	var subjects []string
 	rows := map[string][]string{}
@@ -84,7 +84,7 @@ The releases before 5.10 follow their documents: of what changed after 5.10 they
 	for _, subject := range subjects {
 		fmt.Fprintf(&b, "\n## %s\n\n| feature | what | since | Linux | source |\n|---|---|---|---|---|\n%s", subject, strings.Join(rows[subject], ""))
 	}
-	b.WriteString("\n## Values\n\nNames, numbers and texts by release. Releases before the first that is named have that of 6.1.\n\n| subject | what | by release | source |\n|---|---|---|---|\n")
+	b.WriteString("\n## Values\n\nNames, numbers and texts by release. Releases before the first that is named have 6.1's.\n\n| subject | what | by release | source |\n|---|---|---|---|\n")
 	for _, r := range release.Values() {
 		var by []string
 		for _, at := range r.By {
