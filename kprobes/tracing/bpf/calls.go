@@ -25,64 +25,75 @@ func (v *verifier) call(s *state, i insn, at int) error {
 		return v.refuse(syscall.EINVAL, "unknown func %s#%d", helperName(i.imm), i.imm)
 	case h.gpl && !v.prog.gpl:
 		return v.refuse(syscall.EINVAL, "cannot call GPL-restricted function from non-GPL compatible program")
-	case i.imm == helperCopyFromUser && !v.prog.sleepable:
+	case (i.imm == helperCopyFromUser || i.imm == helperCopyFromTask) && !v.prog.sleepable:
 		return v.refuse(syscall.EINVAL, "helper call might sleep in a non-sleepable prog")
 	}
-	if i.imm == helperGetFuncIP && v.prog.kind == ProgTracing && (v.prog.attachType == traceRawTP || v.prog.attachType == traceIter) {
-		return v.refuse(errNotSupported, "func %s#%d supported only for fentry/fexit/fmod_ret programs", h.name, i.imm)
+	if i.imm == helperGetFuncIP {
+		switch k := v.prog.kind; {
+		case k == ProgTracing && (v.prog.attachType == traceRawTP || v.prog.attachType == traceIter):
+			return v.refuse(errNotSupported, "func %s#%d supported only for fentry/fexit/fmod_ret programs", h.name, i.imm)
+		case k != ProgTracing && k != ProgKprobe:
+			return v.refuse(errNotSupported, "func %s#%d not supported for program type %d", h.name, i.imm, k)
+		}
 	}
 	return v.callHelper(s, i, h, at)
 }
 
 // allowed reports whether a program of this type may call a helper.
 func (v *verifier) allowed(nr int32) bool {
-	switch v.prog.kind {
+	p := v.prog
+	switch p.kind {
 	case ProgSocketFilter, ProgSchedCLS, ProgSchedACT, ProgXDP:
-		switch nr {
-		case helperSpinLock, helperSpinUnlock, 169, helperSetCallback, 171, 172, 201, 202, 203, helperRingDrain:
-			return true
-		case 1, 2, 3, 5, 7, 8, 12, 25, 42, 87, 88, 89, 118, 125, 130, 131, 132, 133, 134, 160, 164, 165, 181, 182, 208, 6, 177, 35, 112, 113, 114, 115:
-			return true
-		}
-		return false
+		return networkHelpers[nr]
 	default:
 	}
 	switch nr {
-	case helperSysBPF, helperKallsymsName:
-		return v.prog.kind == ProgSyscall
-	case helperCopyFromUser:
-		return true
+	case helperSysBPF, helperFindByName, helperSysClose, helperKallsymsName:
+		return p.kind == ProgSyscall
 	case helperSeqPrintf, helperSeqWrite:
-		return v.prog.kind == ProgTracing && v.prog.attachType == traceIter
-	}
-	if nr == helperCoarseTime {
+		return p.kind == ProgTracing && p.attachType == traceIter
+	case helperBranchRecords:
+		return p.kind == ProgPerfEvent
+	case helperCoarseTime:
 		return false // its clock may be written while a tracing program runs
-	}
-	switch v.prog.kind {
-	case ProgKprobe:
-		return nr < helperFuncArg || nr > helperFuncArgCnt
-	case ProgTracing:
-		return v.allowedTracing(nr)
-	case ProgTracepoint, ProgPerfEvent:
-		return nr != helperGetFuncIP && (nr < helperFuncArg || nr > helperFuncArgCnt)
-	default:
-	}
-	return nr != helperAttachCookie && nr != helperGetFuncIP && (nr < helperFuncArg || nr > helperFuncArgCnt)
-}
-
-// allowedTracing is tracing_prog_func_proto.
-func (v *verifier) allowedTracing(nr int32) bool {
-	atFunction := v.prog.attachType == traceFentry || v.prog.attachType == traceFexit
-	switch nr {
-	case helperAttachCookie, helperFuncArg, helperFuncRet, helperFuncArgCnt:
-		return atFunction
+	case helperAttachCookie:
+		return p.kind == ProgKprobe || p.kind == ProgTracepoint || p.kind == ProgPerfEvent || p.atFunction()
+	case helperFuncArg, helperFuncRet, helperFuncArgCnt:
+		return p.atFunction()
 	}
 	return true
+}
+
+// networkHelpers are those that programs of packets may call here.
+var networkHelpers = map[int32]bool{}
+
+func init() {
+	for _, nr := range []int32{
+		1, 2, 3, 5, 6, 7, 8, 12, 25, 35, 42, 87, 88, 89, helperSpinLock, helperSpinUnlock, 105, 106, 112, 113, 114, 115, 118, 125, 130, 131, 132, 133, 134,
+		helperPercpuPtr, 154, 158, 160, 164, 165, 169, helperSetCallback, 171, 172, 175, 177, 181, 182, helperKptrXchg, helperLookupPercpu,
+		helperDynptrFromMem, helperReserveDynptr, 199, 200, 201, 202, helperDynptrData, 208, helperRingDrain,
+	} {
+		networkHelpers[nr] = true
+	}
+}
+
+// atFunction reports whether a program is for the entry or the return of a function.
+func (p *Prog) atFunction() bool {
+	return p.kind == ProgTracing && (p.attachType == traceFentry || p.attachType == traceFexit)
 }
 
 // memTypes are the types of registers that point to memory that a helper may read, in the words of
 // the log.
 const memTypes = "fp, pkt, pkt_meta, map_key, map_value, mem, alloc_mem, buf"
+
+// longTypes are the types of registers that point to 8 bytes for a helper.
+func longTypes(nr int32) string {
+	switch nr {
+	case helperFuncArg, helperFuncRet:
+		return memTypes
+	}
+	return "fp, pkt, pkt_meta, map_key, map_value"
+}
 
 // argument is check_func_arg.
 func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) error {
@@ -130,8 +141,12 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 		return v.structArgument(p, r, "task_struct")
 	case argSeqFile:
 		return v.structArgument(p, r, "seq_file")
-	case argDynptr:
-		return v.dynptrArgument(p, r)
+	case argDynptr, argNewDynptr, argNewRingDynptr, argRingDynptr:
+		return v.dynptrArgument(s, c, r, want)
+	case argPercpu:
+		return wrong("percpu_ptr_")
+	case argKptr:
+		return v.kptrArgument(p, r)
 	case argKey, argValue, argUninitValue, argValueOrNull:
 		if null && want == argValueOrNull {
 			return nil
@@ -161,7 +176,7 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 		}
 	case argUninitLong:
 		if !p.isMemory() {
-			return wrong("fp, pkt, pkt_meta, map_key, map_value")
+			return wrong(longTypes(c.nr))
 		}
 		c.uninit = true
 		return v.memory(s, c, r, 8, want)
@@ -188,24 +203,6 @@ func (v *verifier) structArgument(p value, r uint8, want string) error {
 	return nil
 }
 
-// dynptrArgument checks a dynptr. Programs have only those that helpers show to callbacks.
-func (v *verifier) dynptrArgument(p value, r uint8) error {
-	name := regNames[regDynptr]
-	switch {
-	case p.typ == regStack:
-		return v.refuse(syscall.EINVAL, "Expected an initialized dynptr as arg #%d", r)
-	case p.typ != regDynptr:
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s, %s", r, regNames[p.typ], regNames[regStack], name)
-	case p.off < 0:
-		return v.refuse(syscall.EACCES, "negative offset %s ptr R%d off=%d disallowed", name, r, p.off)
-	case p.off != 0:
-		return v.refuse(syscall.EACCES, "dereference of modified %s ptr R%d off=%d disallowed", name, r, p.off)
-	case !p.isConst() || p.bits != 0:
-		return v.refuse(syscall.EACCES, "variable %s access var_off=(0x%x; 0x%x) disallowed", name, p.bits, p.mask)
-	}
-	return nil
-}
-
 // isMemory reports whether a register points to memory whose size is known.
 func (v *value) isMemory() bool {
 	return v.typ == regStack || v.typ == regMapValue || v.typ == regRecord || v.typ == regKey || v.typ == regMem
@@ -217,9 +214,9 @@ func (v *verifier) mapAllows(i insn, h *helper, m *Map) error {
 		return nil
 	}
 	needs := map[int32][]MapType{
-		helperTailCall: {mapProgArray}, 25: {mapPerfEventArray}, 27: {mapStackTrace}, helperUnderCgroup: {mapCgroupArray},
+		helperTailCall: {mapProgArray}, 22: {mapPerfEventArray}, 25: {mapPerfEventArray}, 55: {mapPerfEventArray}, 27: {mapStackTrace}, helperUnderCgroup: {mapCgroupArray},
 		87: {mapQueue, mapStack, mapBloomFilter}, 88: {mapQueue, mapStack}, 89: {mapQueue, mapStack, mapBloomFilter},
-		156: {mapTaskStorage}, 157: {mapTaskStorage}, helperRingDrain: {mapUserRingbuf},
+		156: {mapTaskStorage}, 157: {mapTaskStorage}, helperRingDrain: {mapUserRingbuf}, helperReserveDynptr: {mapRingbuf}, helperLookupPercpu: {mapPerCPUArray, mapPerCPUHash, mapLRUPerCPUHash},
 		130: {mapRingbuf}, 131: {mapRingbuf}, 134: {mapRingbuf},
 	}
 	ok := true

@@ -14,6 +14,10 @@ type helperCall struct {
 	callback int   // the function that it calls, or -1
 	shown    value // what that gets as its context
 
+	dynptr  uint8  // the argument that points to room for a dynptr that the helper makes, or 0
+	sliceOf uint32 // the reference of the dynptr to whose memory the helper returns a pointer, or 0
+	ended   uint8  // the argument that is a dynptr whose record is given back, or 0
+
 	uninit bool  // the memory of the argument need not have been written
 	writer uint8 // the argument that points to what the helper writes
 	writes int   // how many bytes that are
@@ -34,8 +38,16 @@ func (v *verifier) callHelper(s *state, i insn, h *helper, at int) error {
 			return err
 		}
 	}
+	if c.dynptr != 0 {
+		if err := v.makeDynptr(s, &c, at); err != nil {
+			return err
+		}
+	}
 	caller := s.top()
 	size, third := caller.regs[2], caller.regs[3] // of a record, of memory
+	if c.ended != 0 {
+		v.endDynptr(s, c.ended)
+	}
 	if c.record.ref != 0 {
 		if !s.release(c.record.ref) {
 			return v.refuse(syscall.EINVAL, "func %s#%d reference has not been acquired before", h.name, i.imm)
@@ -45,6 +57,14 @@ func (v *verifier) callHelper(s *state, i insn, h *helper, at int) error {
 		if err := v.allReturned(s); err != nil {
 			v.log.printf("tail_call would lead to reference leak\n")
 			return err
+		}
+	}
+	if i.imm == helperDynptrFromMem && caller.regs[1].typ != regMapValue {
+		return v.refuse(syscall.EACCES, "Unsupported reg type %s for bpf_dynptr_from_mem data", regNames[caller.regs[1].typ])
+	}
+	if i.imm == helperDynptrData {
+		if p := caller.regs[1]; p.typ == regStack {
+			c.sliceOf = s.dynptrAt(p).ref()
 		}
 	}
 	if err := v.callBack(s, at, &c); err != nil {
@@ -103,12 +123,20 @@ func (v *verifier) result(s *state, at int, c *helperCall, size, third value) va
 		r.typ, r.size, r.id, r.ref = regRecordOrNull, int32(size.umax), id, id
 		s.acquire(id, at)
 	case retMemOrNull:
-		r.typ, r.size, r.id = regMemOrNull, int32(third.bits), v.newID()
+		r.typ, r.size, r.id, r.ref = regMemOrNull, int32(third.bits), v.newID(), c.sliceOf
 	case retTask:
-		r.typ = regStruct
-		if task := v.prog.sys.types.structure("task_struct"); task != nil {
-			r.to = task
-		}
+		return v.structPointer("task_struct")
+	case retRegs:
+		return v.structPointer("pt_regs")
+	}
+	return r
+}
+
+// structPointer returns a pointer to a structure of the kernel.
+func (v *verifier) structPointer(name string) value {
+	r := pointer(regStruct)
+	if to := v.prog.sys.types.structure(name); to != nil {
+		r.to = to
 	}
 	return r
 }
@@ -118,7 +146,7 @@ func (c *helperCall) number() value {
 	const maxErrno = 4095
 	r := unknown()
 	switch c.nr {
-	case helperGetStack, helperReadString, helperReadUserString, helperReadKernelString:
+	case helperGetStack, helperTaskStack, helperReadString, helperReadUserString, helperReadKernelString:
 		r.smin, r.smax = -maxErrno, c.most
 		r.low.smin, r.low.smax = -maxErrno, int32(c.most)
 		r.sync()
@@ -149,6 +177,8 @@ func (v *verifier) callBack(s *state, at int, c *helperCall) error {
 	switch c.nr {
 	case helperRingDrain:
 		args[0] = pointer(regDynptr)
+	case helperFindVMA:
+		args = []value{s.regs()[1], v.structPointer("vm_area_struct"), c.shown}
 	case helperForEachElem:
 		args = []value{s.regs()[1], typed(regKey), typed(regMapValue), c.shown}
 	}
@@ -293,6 +323,5 @@ func (v *verifier) memory(s *state, c *helperCall, r uint8, size int, want argTy
 		c.writer, c.writes = r, size
 		return nil
 	}
-	v.usedStack(f, lo, hi+size, true)
-	return nil
+	return v.usedStack(f, p, lo, hi+size, a, true)
 }

@@ -35,12 +35,18 @@ const (
 	argUninitLong   // memory for 8 bytes, which the helper writes
 	argConstantSize // a constant number of bytes
 	argConstSizeOrZero
-	argValueOrNull // memory with a value of the map, or NULL
-	argTask        // a struct task_struct
-	argSeqFile     // a struct seq_file
-	argDynptr      // a dynptr
-	argSpinLock    // a spin lock in a value of a map
-	argTimer       // a timer there
+	argValueOrNull   // memory with a value of the map, or NULL
+	argTask          // a struct task_struct
+	argSeqFile       // a struct seq_file
+	argNewDynptr     // room on the stack for a dynptr, which the helper makes of memory
+	argNewRingDynptr // the same, of a record of a ring buffer
+	argRingDynptr    // such a one, which the helper takes back
+	argPercpu        // a variable of each CPU
+	argKptr          // a pointer in a value of a map
+	argStructOrNull  // what it is exchanged with
+	argDynptr        // a dynptr
+	argSpinLock      // a spin lock in a value of a map
+	argTimer         // a timer there
 )
 
 // retType says what a helper returns.
@@ -52,6 +58,7 @@ const (
 	retMapValueOrNull
 	retRecordOrNull
 	retMemOrNull // as many bytes of a dynptr as the third argument says
+	retRegs      // a struct pt_regs, the same
 	retTask      // a struct task_struct, whose fields may be read
 )
 
@@ -90,6 +97,18 @@ const (
 	helperSeqPrintf        = 126
 	helperSeqWrite         = 127
 	helperKallsymsName     = 179
+	helperBranchRecords    = 119
+	helperTaskStack        = 141
+	helperPercpuPtr        = 153
+	helperFindByName       = 167
+	helperSysClose         = 168
+	helperFindVMA          = 180
+	helperCopyFromTask     = 191
+	helperKptrXchg         = 194
+	helperLookupPercpu     = 195
+	helperDynptrFromMem    = 197
+	helperReserveDynptr    = 198
+	helperDynptrData       = 203
 )
 
 // helpers has the functions that tracing programs may call, by number (enum bpf_func_id).
@@ -103,74 +122,93 @@ func helperTable() map[int32]*helper {
 		none = argNone
 	)
 	return map[int32]*helper{
-		1:                  {"bpf_map_lookup_elem", (*run).mapLookup, retMapValueOrNull, [5]argType{argMap, argKey}, false},
-		2:                  {"bpf_map_update_elem", (*run).mapUpdate, retInteger, [5]argType{argMap, argKey, argValue, any_}, false},
-		3:                  {"bpf_map_delete_elem", (*run).mapDelete, retInteger, [5]argType{argMap, argKey}, false},
-		4:                  {"bpf_probe_read", (*run).probeRead, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
-		5:                  {"bpf_ktime_get_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
-		6:                  {"bpf_trace_printk", (*run).tracePrintk, retInteger, [5]argType{argMem, argSize}, true},
-		7:                  {"bpf_get_prandom_u32", func(*run, *[5]uint64) uint64 { return uint64(rand.Uint32()) }, retInteger, [5]argType{}, false},
-		8:                  {"bpf_get_smp_processor_id", func(r *run, _ *[5]uint64) uint64 { return uint64(r.cpu()) }, retInteger, [5]argType{}, false},
-		12:                 {"bpf_tail_call", nil, retVoid, [5]argType{argCtx, argMap, any_}, false},
-		14:                 {"bpf_get_current_pid_tgid", func(r *run, _ *[5]uint64) uint64 { return uint64(uint32(r.hit.PID))<<32 | uint64(uint32(r.hit.TID)) }, retInteger, [5]argType{}, false},
-		15:                 {"bpf_get_current_uid_gid", func(r *run, _ *[5]uint64) uint64 { return r.hit.UID }, retInteger, [5]argType{}, false},
-		16:                 {"bpf_get_current_comm", (*run).currentComm, retInteger, [5]argType{argUninitMem, argSize}, false},
-		25:                 {"bpf_perf_event_output", (*run).perfOutput, retInteger, [5]argType{argCtx, argMap, any_, argMem, argSizeOrZero}, true},
-		27:                 {"bpf_get_stackid", (*run).stackID, retInteger, [5]argType{argCtx, argMap, any_}, true},
-		35:                 {"bpf_get_current_task", func(r *run, _ *[5]uint64) uint64 { return r.hit.Trap.Task }, retInteger, [5]argType{}, true},
-		37:                 {"bpf_current_task_under_cgroup", (*run).underCgroup, retInteger, [5]argType{argMap, any_}, false},
-		42:                 {"bpf_get_numa_node_id", func(*run, *[5]uint64) uint64 { return 0 }, retInteger, [5]argType{}, false},
-		45:                 {"bpf_probe_read_str", (*run).probeReadString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
-		67:                 {"bpf_get_stack", (*run).getStack, retInteger, [5]argType{argCtx, argUninitMem, argSizeOrZero, any_}, true},
-		80:                 {"bpf_get_current_cgroup_id", func(*run, *[5]uint64) uint64 { return 1 }, retInteger, [5]argType{}, false},
-		87:                 {"bpf_map_push_elem", (*run).mapPush, retInteger, [5]argType{argMap, argValue, any_}, false},
-		88:                 {"bpf_map_pop_elem", (*run).mapPop, retInteger, [5]argType{argMap, argUninitValue}, false},
-		helperMapPeek:      {"bpf_map_peek_elem", (*run).mapPeek, retInteger, [5]argType{argMap, argUninitValue}, false},
-		helperSpinLock:     {"bpf_spin_lock", (*run).spinLock, retVoid, [5]argType{argSpinLock}, false},
-		helperSpinUnlock:   {"bpf_spin_unlock", (*run).spinLock, retVoid, [5]argType{argSpinLock}, false},
-		109:                {"bpf_send_signal", sendSignal(false), retInteger, [5]argType{any_}, false},
-		117:                {"bpf_send_signal_thread", sendSignal(true), retInteger, [5]argType{any_}, false},
-		112:                {"bpf_probe_read_user", (*run).probeReadUser, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
-		113:                {"bpf_probe_read_kernel", (*run).probeReadKernel, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
-		114:                {"bpf_probe_read_user_str", (*run).probeReadUserString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
-		115:                {"bpf_probe_read_kernel_str", (*run).probeReadKernelString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
-		118:                {"bpf_jiffies64", func(r *run, _ *[5]uint64) uint64 { return jiffies(r.hit.Trap.Now()) }, retInteger, [5]argType{}, false},
-		120:                {"bpf_get_ns_current_pid_tgid", (*run).nsPID, retInteger, [5]argType{any_, any_, argUninitMem, argSize}, false},
-		125:                {"bpf_ktime_get_boot_ns", clock(clockBoottime), retInteger, [5]argType{}, false},
-		helperSeqPrintf:    {"bpf_seq_printf", (*run).seqPrintf, retInteger, [5]argType{argSeqFile, argMem, argSize, argMemOrNull, argSizeOrZero}, true},
-		helperSeqWrite:     {"bpf_seq_write", (*run).seqWrite, retInteger, [5]argType{argSeqFile, argMem, argSizeOrZero}, true},
-		130:                {"bpf_ringbuf_output", (*run).ringOutput, retInteger, [5]argType{argMap, argMem, argSizeOrZero, any_}, false},
-		131:                {"bpf_ringbuf_reserve", (*run).ringReserve, retRecordOrNull, [5]argType{argMap, argConstantSize, any_}, false},
-		132:                {"bpf_ringbuf_submit", (*run).ringSubmit, retVoid, [5]argType{argRecord, any_}, false},
-		133:                {"bpf_ringbuf_discard", (*run).ringDiscard, retVoid, [5]argType{argRecord, any_}, false},
-		134:                {"bpf_ringbuf_query", (*run).ringQuery, retInteger, [5]argType{argMap, any_}, false},
-		158:                {"bpf_get_current_task_btf", func(r *run, _ *[5]uint64) uint64 { return r.hit.Trap.Task }, retTask, [5]argType{}, true},
-		helperCopyFromUser: {"bpf_copy_from_user", (*run).copyFromUser, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, false},
-		156:                {"bpf_task_storage_get", (*run).storageGet, retMapValueOrNull, [5]argType{argMap, argTask, argValueOrNull, any_}, false},
-		157:                {"bpf_task_storage_delete", (*run).storageDelete, retInteger, [5]argType{argMap, argTask}, false},
-		160:                {"bpf_ktime_get_coarse_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
-		164:                {"bpf_for_each_map_elem", (*run).forEach, retInteger, [5]argType{argMap, argFunc, argStackOrNull, any_}, false},
-		165:                {"bpf_snprintf", (*run).snprintf, retInteger, [5]argType{argMemOrNull, argSizeOrZero, argConstString, argMemOrNull, argSizeOrZero}, true},
-		helperSysBPF:       {"bpf_sys_bpf", (*run).sysBPF, retInteger, [5]argType{any_, argMem, argSize}, false},
-		169:                {"bpf_timer_init", (*run).timerInit, retInteger, [5]argType{argTimer, argMap, any_}, true},
-		helperSetCallback:  {"bpf_timer_set_callback", (*run).timerSetCallback, retInteger, [5]argType{argTimer, argFunc}, true},
-		171:                {"bpf_timer_start", (*run).timerStart, retInteger, [5]argType{argTimer, any_, any_}, true},
-		172:                {"bpf_timer_cancel", (*run).timerCancel, retInteger, [5]argType{argTimer}, true},
-		173:                {"bpf_get_func_ip", func(r *run, _ *[5]uint64) uint64 { return r.hit.Func }, retInteger, [5]argType{argCtx}, true},
-		174:                {"bpf_get_attach_cookie", func(r *run, _ *[5]uint64) uint64 { return r.cookie }, retInteger, [5]argType{argCtx}, false},
-		177:                {"bpf_trace_vprintk", (*run).traceVprintk, retInteger, [5]argType{argMem, argSize, argMemOrNull, argSizeOrZero}, true},
-		helperKallsymsName: {"bpf_kallsyms_lookup_name", (*run).kallsymsLookup, retInteger, [5]argType{argMem, argSizeOrZero, any_, argUninitLong}, false},
-		helperLoop:         {"bpf_loop", (*run).loop, retInteger, [5]argType{any_, argFunc, argStackOrNull, any_}, false},
-		182:                {"bpf_strncmp", (*run).strncmp, retInteger, [5]argType{argMem, argSize, argConstString}, false},
-		183:                {"bpf_get_func_arg", (*run).funcArg, retInteger, [5]argType{argCtx, any_, argUninitLong}, false},
-		184:                {"bpf_get_func_ret", (*run).funcRet, retInteger, [5]argType{argCtx, argUninitLong}, false},
-		176:                {"bpf_get_branch_snapshot", (*run).branchSnapshot, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
-		185:                {"bpf_get_func_arg_cnt", func(r *run, _ *[5]uint64) uint64 { return uint64(len(r.prog.target.args)) }, retInteger, [5]argType{argCtx}, false},
-		201:                {"bpf_dynptr_read", (*run).dynptrRead, retInteger, [5]argType{argUninitMem, argSizeOrZero, argDynptr, any_, any_}, false},
-		202:                {"bpf_dynptr_write", (*run).dynptrWrite, retInteger, [5]argType{argDynptr, any_, argMem, argSizeOrZero, any_}, false},
-		203:                {"bpf_dynptr_data", (*run).dynptrData, retMemOrNull, [5]argType{argDynptr, any_, argConstSizeOrZero}, false},
-		helperRingDrain:    {"bpf_user_ringbuf_drain", (*run).ringDrain, retInteger, [5]argType{argMap, argFunc, argStackOrNull, any_}, false},
-		208:                {"bpf_ktime_get_tai_ns", clock(clockTAI), retInteger, [5]argType{none}, false},
+		1:                   {"bpf_map_lookup_elem", (*run).mapLookup, retMapValueOrNull, [5]argType{argMap, argKey}, false},
+		2:                   {"bpf_map_update_elem", (*run).mapUpdate, retInteger, [5]argType{argMap, argKey, argValue, any_}, false},
+		3:                   {"bpf_map_delete_elem", (*run).mapDelete, retInteger, [5]argType{argMap, argKey}, false},
+		4:                   {"bpf_probe_read", (*run).probeRead, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
+		5:                   {"bpf_ktime_get_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
+		6:                   {"bpf_trace_printk", (*run).tracePrintk, retInteger, [5]argType{argMem, argSize}, true},
+		7:                   {"bpf_get_prandom_u32", func(*run, *[5]uint64) uint64 { return uint64(rand.Uint32()) }, retInteger, [5]argType{}, false},
+		8:                   {"bpf_get_smp_processor_id", func(r *run, _ *[5]uint64) uint64 { return uint64(r.cpu()) }, retInteger, [5]argType{}, false},
+		12:                  {"bpf_tail_call", nil, retVoid, [5]argType{argCtx, argMap, any_}, false},
+		14:                  {"bpf_get_current_pid_tgid", func(r *run, _ *[5]uint64) uint64 { return uint64(uint32(r.hit.PID))<<32 | uint64(uint32(r.hit.TID)) }, retInteger, [5]argType{}, false},
+		15:                  {"bpf_get_current_uid_gid", func(r *run, _ *[5]uint64) uint64 { return r.hit.UID }, retInteger, [5]argType{}, false},
+		16:                  {"bpf_get_current_comm", (*run).currentComm, retInteger, [5]argType{argUninitMem, argSize}, false},
+		25:                  {"bpf_perf_event_output", (*run).perfOutput, retInteger, [5]argType{argCtx, argMap, any_, argMem, argSizeOrZero}, true},
+		27:                  {"bpf_get_stackid", (*run).stackID, retInteger, [5]argType{argCtx, argMap, any_}, true},
+		35:                  {"bpf_get_current_task", func(r *run, _ *[5]uint64) uint64 { return r.hit.Trap.Task }, retInteger, [5]argType{}, true},
+		37:                  {"bpf_current_task_under_cgroup", (*run).underCgroup, retInteger, [5]argType{argMap, any_}, false},
+		42:                  {"bpf_get_numa_node_id", func(*run, *[5]uint64) uint64 { return 0 }, retInteger, [5]argType{}, false},
+		45:                  {"bpf_probe_read_str", (*run).probeReadString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
+		67:                  {"bpf_get_stack", (*run).getStack, retInteger, [5]argType{argCtx, argUninitMem, argSizeOrZero, any_}, true},
+		80:                  {"bpf_get_current_cgroup_id", func(*run, *[5]uint64) uint64 { return 1 }, retInteger, [5]argType{}, false},
+		87:                  {"bpf_map_push_elem", (*run).mapPush, retInteger, [5]argType{argMap, argValue, any_}, false},
+		88:                  {"bpf_map_pop_elem", (*run).mapPop, retInteger, [5]argType{argMap, argUninitValue}, false},
+		helperMapPeek:       {"bpf_map_peek_elem", (*run).mapPeek, retInteger, [5]argType{argMap, argUninitValue}, false},
+		helperSpinLock:      {"bpf_spin_lock", (*run).spinLock, retVoid, [5]argType{argSpinLock}, false},
+		helperSpinUnlock:    {"bpf_spin_unlock", (*run).spinLock, retVoid, [5]argType{argSpinLock}, false},
+		109:                 {"bpf_send_signal", sendSignal(false), retInteger, [5]argType{any_}, false},
+		117:                 {"bpf_send_signal_thread", sendSignal(true), retInteger, [5]argType{any_}, false},
+		112:                 {"bpf_probe_read_user", (*run).probeReadUser, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
+		113:                 {"bpf_probe_read_kernel", (*run).probeReadKernel, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
+		114:                 {"bpf_probe_read_user_str", (*run).probeReadUserString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
+		115:                 {"bpf_probe_read_kernel_str", (*run).probeReadKernelString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
+		118:                 {"bpf_jiffies64", func(r *run, _ *[5]uint64) uint64 { return jiffies(r.hit.Trap.Now()) }, retInteger, [5]argType{}, false},
+		120:                 {"bpf_get_ns_current_pid_tgid", (*run).nsPID, retInteger, [5]argType{any_, any_, argUninitMem, argSize}, false},
+		125:                 {"bpf_ktime_get_boot_ns", clock(clockBoottime), retInteger, [5]argType{}, false},
+		helperSeqPrintf:     {"bpf_seq_printf", (*run).seqPrintf, retInteger, [5]argType{argSeqFile, argMem, argSize, argMemOrNull, argSizeOrZero}, true},
+		helperSeqWrite:      {"bpf_seq_write", (*run).seqWrite, retInteger, [5]argType{argSeqFile, argMem, argSizeOrZero}, true},
+		130:                 {"bpf_ringbuf_output", (*run).ringOutput, retInteger, [5]argType{argMap, argMem, argSizeOrZero, any_}, false},
+		131:                 {"bpf_ringbuf_reserve", (*run).ringReserve, retRecordOrNull, [5]argType{argMap, argConstantSize, any_}, false},
+		132:                 {"bpf_ringbuf_submit", (*run).ringSubmit, retVoid, [5]argType{argRecord, any_}, false},
+		133:                 {"bpf_ringbuf_discard", (*run).ringDiscard, retVoid, [5]argType{argRecord, any_}, false},
+		134:                 {"bpf_ringbuf_query", (*run).ringQuery, retInteger, [5]argType{argMap, any_}, false},
+		158:                 {"bpf_get_current_task_btf", func(r *run, _ *[5]uint64) uint64 { return r.hit.Trap.Task }, retTask, [5]argType{}, true},
+		helperCopyFromUser:  {"bpf_copy_from_user", (*run).copyFromUser, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, false},
+		156:                 {"bpf_task_storage_get", (*run).storageGet, retMapValueOrNull, [5]argType{argMap, argTask, argValueOrNull, any_}, false},
+		157:                 {"bpf_task_storage_delete", (*run).storageDelete, retInteger, [5]argType{argMap, argTask}, false},
+		160:                 {"bpf_ktime_get_coarse_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
+		164:                 {"bpf_for_each_map_elem", (*run).forEach, retInteger, [5]argType{argMap, argFunc, argStackOrNull, any_}, false},
+		165:                 {"bpf_snprintf", (*run).snprintf, retInteger, [5]argType{argMemOrNull, argSizeOrZero, argConstString, argMemOrNull, argSizeOrZero}, true},
+		helperSysBPF:        {"bpf_sys_bpf", (*run).sysBPF, retInteger, [5]argType{any_, argMem, argSize}, false},
+		169:                 {"bpf_timer_init", (*run).timerInit, retInteger, [5]argType{argTimer, argMap, any_}, true},
+		helperSetCallback:   {"bpf_timer_set_callback", (*run).timerSetCallback, retInteger, [5]argType{argTimer, argFunc}, true},
+		171:                 {"bpf_timer_start", (*run).timerStart, retInteger, [5]argType{argTimer, any_, any_}, true},
+		172:                 {"bpf_timer_cancel", (*run).timerCancel, retInteger, [5]argType{argTimer}, true},
+		173:                 {"bpf_get_func_ip", func(r *run, _ *[5]uint64) uint64 { return r.hit.Func }, retInteger, [5]argType{argCtx}, true},
+		174:                 {"bpf_get_attach_cookie", func(r *run, _ *[5]uint64) uint64 { return r.cookie }, retInteger, [5]argType{argCtx}, false},
+		177:                 {"bpf_trace_vprintk", (*run).traceVprintk, retInteger, [5]argType{argMem, argSize, argMemOrNull, argSizeOrZero}, true},
+		helperKallsymsName:  {"bpf_kallsyms_lookup_name", (*run).kallsymsLookup, retInteger, [5]argType{argMem, argSizeOrZero, any_, argUninitLong}, false},
+		helperLoop:          {"bpf_loop", (*run).loop, retInteger, [5]argType{any_, argFunc, argStackOrNull, any_}, false},
+		182:                 {"bpf_strncmp", (*run).strncmp, retInteger, [5]argType{argMem, argSize, argConstString}, false},
+		183:                 {"bpf_get_func_arg", (*run).funcArg, retInteger, [5]argType{argCtx, any_, argUninitLong}, false},
+		184:                 {"bpf_get_func_ret", (*run).funcRet, retInteger, [5]argType{argCtx, argUninitLong}, false},
+		176:                 {"bpf_get_branch_snapshot", (*run).branchSnapshot, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
+		185:                 {"bpf_get_func_arg_cnt", func(r *run, _ *[5]uint64) uint64 { return uint64(len(r.prog.target.args)) }, retInteger, [5]argType{argCtx}, false},
+		22:                  {"bpf_perf_event_read", (*run).perfRead, retInteger, [5]argType{argMap, any_}, true},
+		55:                  {"bpf_perf_event_read_value", (*run).perfReadValue, retInteger, [5]argType{argMap, any_, argUninitMem, argSize}, true},
+		helperTaskStack:     {"bpf_get_task_stack", (*run).taskStack, retInteger, [5]argType{argTask, argUninitMem, argSizeOrZero, any_}, false},
+		36:                  {"bpf_probe_write_user", (*run).probeWriteUser, retInteger, [5]argType{any_, argMem, argSize}, true},
+		105:                 {"bpf_strtol", strto(true), retInteger, [5]argType{argMem, argSize, any_, argUninitLong}, false},
+		106:                 {"bpf_strtoul", strto(false), retInteger, [5]argType{argMem, argSize, any_, argUninitLong}, false},
+		123:                 {"bpf_get_current_ancestor_cgroup_id", ancestorCgroup, retInteger, [5]argType{any_}, false},
+		helperBranchRecords: {"bpf_read_branch_records", branchRecords, retInteger, [5]argType{argCtx, argMemOrNull, argSizeOrZero, any_}, true},
+		helperPercpuPtr:     {"bpf_per_cpu_ptr", (*run).unreachable, retMemOrNull, [5]argType{argPercpu, any_}, false},
+		154:                 {"bpf_this_cpu_ptr", (*run).unreachable, retMemOrNull, [5]argType{argPercpu}, false},
+		175:                 {"bpf_task_pt_regs", (*run).taskRegs, retRegs, [5]argType{argTask}, true},
+		helperFindVMA:       {"bpf_find_vma", (*run).findVMA, retInteger, [5]argType{argTask, any_, argFunc, argStackOrNull, any_}, false},
+		helperCopyFromTask:  {"bpf_copy_from_user_task", (*run).copyFromTask, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_, argTask, any_}, true},
+		helperKptrXchg:      {"bpf_kptr_xchg", (*run).unreachable, retMemOrNull, [5]argType{argKptr, argStructOrNull}, false},
+		helperLookupPercpu:  {"bpf_map_lookup_percpu_elem", (*run).lookupPercpu, retMapValueOrNull, [5]argType{argMap, argKey, any_}, false},
+		helperDynptrFromMem: {"bpf_dynptr_from_mem", (*run).dynptrFromMem, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_, argNewDynptr}, false},
+		helperReserveDynptr: {"bpf_ringbuf_reserve_dynptr", (*run).reserveDynptr, retInteger, [5]argType{argMap, any_, any_, argNewRingDynptr}, false},
+		199:                 {"bpf_ringbuf_submit_dynptr", endDynptr(false), retVoid, [5]argType{argRingDynptr, any_}, false},
+		200:                 {"bpf_ringbuf_discard_dynptr", endDynptr(true), retVoid, [5]argType{argRingDynptr, any_}, false},
+		201:                 {"bpf_dynptr_read", (*run).dynptrRead, retInteger, [5]argType{argUninitMem, argSizeOrZero, argDynptr, any_, any_}, false},
+		202:                 {"bpf_dynptr_write", (*run).dynptrWrite, retInteger, [5]argType{argDynptr, any_, argMem, argSizeOrZero, any_}, false},
+		203:                 {"bpf_dynptr_data", (*run).dynptrData, retMemOrNull, [5]argType{argDynptr, any_, argConstSizeOrZero}, false},
+		helperRingDrain:     {"bpf_user_ringbuf_drain", (*run).ringDrain, retInteger, [5]argType{argMap, argFunc, argStackOrNull, any_}, false},
+		208:                 {"bpf_ktime_get_tai_ns", clock(clockTAI), retInteger, [5]argType{none}, false},
 	}
 }
 
@@ -499,6 +537,55 @@ func (r *run) perfOutput(a *[numArgs]uint64) uint64 {
 	return errno(e.Output(&r.out))
 }
 
+// perfCounter is get_map_perf_counter: the event of an element of an array of events.
+func (r *run) perfCounter(a *[numArgs]uint64) (count, enabled, running uint64, err error) {
+	const currentCPU = 1<<32 - 1
+	m, i := r.mapAt(a[0]), a[1]&currentCPU
+	if m == nil || m.kind != mapPerfEventArray || a[1]&^currentCPU != 0 {
+		return 0, 0, 0, syscall.EINVAL
+	}
+	if i == currentCPU {
+		i = uint64(r.cpu())
+	}
+	if i >= uint64(len(m.held)) {
+		return 0, 0, 0, syscall.E2BIG
+	}
+	e, ok := m.held[i].(*perf.Event)
+	if !ok {
+		return 0, 0, 0, syscall.ENOENT
+	}
+	return e.Local(r.hit.TID, r.cpu(), r.hit.Trap.Now())
+}
+
+// perfRead is bpf_perf_event_read.
+func (r *run) perfRead(a *[numArgs]uint64) uint64 {
+	count, _, _, err := r.perfCounter(a)
+	if err != nil {
+		return errno(err)
+	}
+	return count
+}
+
+// perfReadValue is bpf_perf_event_read_value. If it fails it clears the values.
+func (r *run) perfReadValue(a *[numArgs]uint64) uint64 {
+	const size = 24 // of struct bpf_perf_event_value
+	to := r.fetch(a[2], int(uint32(a[3])))
+	if to == nil {
+		return 0
+	}
+	clear(to)
+	if len(to) != size {
+		return errno(syscall.EINVAL)
+	}
+	count, enabled, running, err := r.perfCounter(a)
+	if err == nil {
+		binary.LittleEndian.PutUint64(to, count)
+		binary.LittleEndian.PutUint64(to[8:], enabled)
+		binary.LittleEndian.PutUint64(to[16:], running)
+	}
+	return errno(err)
+}
+
 // Flags of bpf_get_stackid and bpf_get_stack.
 const (
 	stackSkip  = 0xff
@@ -572,6 +659,17 @@ func (r *run) getStack(a *[numArgs]uint64) uint64 {
 		binary.LittleEndian.PutUint64(to[8*i:], ip)
 	}
 	return uint64(8 * len(ips))
+}
+
+// taskStack is bpf_get_task_stack: the stack of the task that runs the program. Others' cannot be walked while they are not stopped.
+func (r *run) taskStack(a *[numArgs]uint64) uint64 {
+	if a[0] != r.hit.Trap.Task {
+		if to := r.fetch(a[1], int(uint32(a[2]))); to != nil {
+			clear(to)
+		}
+		return errno(syscall.EFAULT)
+	}
+	return r.getStack(a)
 }
 
 func (r *run) ringOf(addr uint64) (*Map, bool) {

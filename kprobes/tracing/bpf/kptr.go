@@ -127,3 +127,21 @@ func (v *verifier) kptrStore(k *kptr, i insn, stored *value) error {
 	}
 	return v.refuse(syscall.EACCES, "invalid kptr access, R%d type=%s expected=%s%s or %s%s", i.src, name, regNames[regStruct], target, regNames[regUntrusted], target)
 }
+
+// kptrArgument is process_kptr_func: bpf_kptr_xchg wants a pointer with a reference, and no map has one.
+func (v *verifier) kptrArgument(p value, r uint8) error {
+	at := int64(p.bits) + int64(p.off)
+	switch {
+	case p.typ != regMapValue:
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], regNames[regMapValue])
+	case !p.isConst():
+		return v.refuse(syscall.EACCES, "R%d doesn't have constant offset. kptr has to be at the constant offset", r)
+	case p.m.btf == nil:
+		return v.refuse(syscall.EACCES, "map '%s' has to have BTF in order to use bpf_kptr_xchg", p.m.name)
+	case len(p.m.kptrs) == 0:
+		return v.refuse(syscall.EACCES, "map '%s' has no valid kptr", p.m.name)
+	case p.m.kptrAt(at) == nil:
+		return v.refuse(syscall.EACCES, "off=%d doesn't point to kptr", at)
+	}
+	return v.refuse(syscall.EACCES, "off=%d kptr isn't referenced kptr", at)
+}

@@ -108,12 +108,19 @@ func (v *verifier) stackWriteSomewhere(s *state, f *function, lo, hi int, a acce
 func (v *verifier) stackRead(s *state, p value, lo, hi int, a access) error {
 	f := s.frames[p.frame]
 	if !p.isConst() {
-		v.usedStack(f, lo, hi+a.size, false)
+		if err := v.usedStack(f, p, lo, hi+a.size, a, false); err != nil {
+			return err
+		}
 		return v.stackLoad(s, f, lo, hi+a.size, a.to)
 	}
 	n, b := at(lo)
 	sl := &f.stack[n]
 	if !sl.spilled() {
+		for n := a.size - 1; n >= 0; n-- {
+			if k, b := at(lo + n); f.stack[k].kind[b] == slotDynptr {
+				return v.refuse(syscall.EACCES, "invalid read from stack off %d+%d size %d", lo, a.size-1-n, a.size)
+			}
+		}
 		v.read(&sl.value, sl.parent, liveRead64)
 		return v.stackLoad(s, f, lo, lo+a.size, a.to)
 	}
@@ -161,10 +168,20 @@ func (v *verifier) stackLoad(s *state, f *function, lo, hi, to int) error {
 }
 
 // usedStack follows the use of bytes by a load, or by a helper, which may write them.
-func (v *verifier) usedStack(f *function, lo, hi int, helper bool) {
+func (v *verifier) usedStack(f *function, p value, lo, hi int, a access, helper bool) error {
 	for off := lo; off < hi; off++ {
 		n, b := at(off)
 		sl := &f.stack[n]
+		if sl.kind[b] == slotDynptr && !sl.spilled() {
+			how := ""
+			if helper {
+				how = " indirect"
+			}
+			if p.isConst() {
+				return v.refuse(syscall.EACCES, "invalid%s read from stack R%d off %d+%d size %d", how, a.reg, lo, off-lo, a.size)
+			}
+			return v.refuse(syscall.EACCES, "invalid%s read from stack R%d var_off %v+%d size %d", how, a.reg, p.tnum, off-lo, a.size)
+		}
 		if helper && sl.kind[b] != slotMisc {
 			if sl.kind[b] == slotSpill || sl.spilled() && sl.kind[b] != slotZero && sl.kind[b] != slotNone {
 				sl.forget()
@@ -177,6 +194,7 @@ func (v *verifier) usedStack(f *function, lo, hi int, helper bool) {
 		}
 		v.read(&sl.value, sl.parent, liveRead64)
 	}
+	return nil
 }
 
 // stackAccess is an access to a stack.

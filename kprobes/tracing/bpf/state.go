@@ -13,12 +13,15 @@ const (
 	slotSpill
 	slotMisc
 	slotZero
+	slotDynptr
 )
 
 // slot is 8 bytes of a stack frame.
 type slot struct {
 	value // a register that was stored there
 	kind  [8]slotKind
+
+	dynptr dynptrKind // of the dynptr whose first half the slot is, or was
 }
 
 // spilled reports whether the slot has a register, or a part of one.
@@ -197,7 +200,7 @@ func (s *state) isNull(p value, null bool) {
 			v.typ, v.m = regMap, v.m.meta
 		}
 	})
-	if null && p.ref != 0 {
+	if null && p.ref != 0 && p.ref == p.id { // not of a part of the record, which a dynptr gives
 		s.drop(p.ref)
 	}
 }

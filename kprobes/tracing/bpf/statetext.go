@@ -63,7 +63,7 @@ func (sl *slot) text() string {
 	if !sl.spilled() {
 		text := make([]byte, 8)
 		for n, k := range sl.kind {
-			text[n] = "?rm0"[k]
+			text[n] = "?rm0d"[k]
 		}
 		return string(text)
 	}

@@ -334,6 +334,16 @@ func (e *Event) on(now int64) uint64 {
 	return uint64(total)
 }
 
+// Local is perf_event_read_local: the count, and how long the event was enabled and counting, for the task tid on a CPU. It fails
+// with EINVAL if the event counts another task, or on another CPU.
+func (e *Event) Local(tid int32, cpu int, now int64) (count, enabled, running uint64, err error) {
+	if e.released || e.cpu >= 0 && e.cpu != cpu || !e.matches(tid, cpu) {
+		return 0, 0, 0, fmt.Errorf("an event of another task or CPU: %w", syscall.EINVAL)
+	}
+	on := e.on(now)
+	return e.count.Load(), on, on, nil
+}
+
 // Read is read(2): the count, and what Attr.ReadFormat says. It fails with ENOSPC if p is too
 // small.
 func (e *Event) Read(p []byte) (int, error) {

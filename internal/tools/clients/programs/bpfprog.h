@@ -6,7 +6,7 @@
 
 static int bpf(int cmd, union bpf_attr *a) { return syscall(SYS_bpf, cmd, a, sizeof *a); }
 
-static int map(int type, int key, int value, int entries, int flags)
+static inline int map(int type, int key, int value, int entries, int flags)
 {
 	union bpf_attr a;
 

@@ -1,0 +1,83 @@
+package bpf
+
+import (
+	"encoding/binary"
+	"syscall"
+	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// taskRegs is bpf_task_pt_regs: the registers with which a task has entered the kernel, at the top of its stack.
+func (r *run) taskRegs(a *[numArgs]uint64) uint64 {
+	var b [8]byte
+	if r.hit.Trap.Mem.ReadAt(a[0]+abi.TaskStack, b[:]) != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[:]) + abi.ThreadSize - uint64(unsafe.Sizeof(abi.Regs{}))
+}
+
+// findVMA is bpf_find_vma: no task of the emulated kernel has memory that is described there.
+func (r *run) findVMA(a *[numArgs]uint64) uint64 {
+	if a[4] != 0 {
+		return errno(syscall.EINVAL)
+	}
+	return errno(syscall.ENOENT)
+}
+
+// copyFromTask is bpf_copy_from_user_task. Only the memory of the task that runs the program can be read.
+func (r *run) copyFromTask(a *[numArgs]uint64) uint64 {
+	switch {
+	case a[4] != 0:
+		return errno(syscall.EINVAL)
+	case uint32(a[1]) == 0:
+		return 0
+	case a[3] != r.hit.Trap.Task:
+		if to := r.fetch(a[0], int(uint32(a[1]))); to != nil {
+			clear(to)
+		}
+		return errno(syscall.EFAULT)
+	}
+	return r.copyFromUser(a)
+}
+
+// probeWriteUser is bpf_probe_write_user. What a hit sees of user space's memory is a copy, so that nothing can be written there.
+func (r *run) probeWriteUser(*[numArgs]uint64) uint64 { return errno(syscall.EPERM) }
+
+// ancestorCgroup is bpf_get_current_ancestor_cgroup_id. All tasks are in the root.
+func ancestorCgroup(_ *run, a *[numArgs]uint64) uint64 {
+	if int32(a[0]) == 0 {
+		return 1
+	}
+	return 0
+}
+
+// branchRecords is bpf_read_branch_records of a processor that records none.
+func branchRecords(_ *run, a *[numArgs]uint64) uint64 {
+	const sizeOnly = 1 // BPF_F_GET_BRANCH_RECORDS_SIZE
+	if a[3]&^sizeOnly != 0 {
+		return errno(syscall.EINVAL)
+	}
+	return errno(syscall.ENOENT)
+}
+
+// lookupPercpu is bpf_map_lookup_percpu_elem.
+func (r *run) lookupPercpu(a *[numArgs]uint64) uint64 {
+	m := r.mapAt(a[0])
+	key := r.key(m, a[1])
+	cpu := uint64(uint32(a[2]))
+	if key == nil || m.kind != mapPerCPUArray && m.kind != mapPerCPUHash && m.kind != mapLRUPerCPUHash || cpu >= uint64(m.cpus) {
+		return 0
+	}
+	n := m.find(key)
+	if n < 0 {
+		return 0
+	}
+	return m.address(n*m.cpus + int(cpu))
+}
+
+// unreachable are helpers whose arguments no program can have here: the verifier refuses each call.
+func (r *run) unreachable(*[numArgs]uint64) uint64 {
+	r.end("a helper with an argument that there is not")
+	return 0
+}
