@@ -45,7 +45,7 @@ import (
 )
 
 // Options choose the kernel. The zero value is Debian's 6.1 on as many vCPUs as the
-// host has; OptionsOf gives those of another release.
+// host has; OptionsOf gives another release's.
 type Options struct {
 	CPUs          int             // number of vCPUs; 0 means as many as the host has
 	Engine        kernel.Engine   // what executes the guest's code; the zero value is the fastest that the host has
@@ -88,7 +88,7 @@ type Kernel struct {
 	halts  []func() // called by halt
 }
 
-// Boot boots a machine and adds probes and files. Its errors are those of kernel.Boot.
+// Boot boots a machine and adds probes and files. Its errors are kernel.Boot's.
 func Boot(o Options) (*Kernel, error) {
 	if o.Program == "" {
 		o.Program = "kprobefs"

@@ -43,7 +43,7 @@ func fileKernels(t *testing.T) map[string]*vmlinux.Kernel {
 	return all
 }
 
-// TestKernelFile: the tree is that of the kernel of a file. Its functions can be called, and probes in
+// TestKernelFile: the tree shows the kernel of a file. Its functions can be called, and probes in
 // them are hit.
 func TestKernelFile(t *testing.T) {
 	for name, file := range fileKernels(t) {

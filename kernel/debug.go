@@ -477,7 +477,7 @@ func (d *Debugger) allBreaks() []uint64 {
 }
 
 // Breakpoints makes addrs the breakpoints of a user of the Debugger. They are not in the guest's text, so they
-// live together with those of probes, and nobody sees them. It may be called while the machine runs.
+// live together with probes' breakpoints, and nobody sees them. It may be called while the machine runs.
 func (d *Debugger) Breakpoints(user string, addrs []uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

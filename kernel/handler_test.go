@@ -82,7 +82,7 @@ func TestHandlerCall(t *testing.T) {
 }
 
 // TestHandlerNested: a hit inside a handler has its own registers, and does not
-// change those of the first hit.
+// change the first hit's.
 func TestHandlerNested(t *testing.T) {
 	m := boot(t, 1)
 	inner := m.slotCode(sumHandler...)

@@ -222,7 +222,7 @@ func (v *vcpu) hcMap(va, pa, pages uint64) int64 {
 // vmemmapStart is VMEMMAP_START: where the guest has its array of struct page.
 const vmemmapStart = 0xffffea0000000000
 
-// vmemmap reports whether the pages at va are those of the array of struct page.
+// vmemmap reports whether the pages at va hold the array of struct page.
 func (m *Machine) vmemmap(va, pages uint64) bool {
 	const pageStruct = 64
 	return va == vmemmapStart && pages <= m.opts.RAM/abi.PageSize*pageStruct/abi.PageSize+1
@@ -478,7 +478,7 @@ func (v *vcpu) tracepoint(f func(*abi.Trap), tracepoint, record, n uint64) int64
 }
 
 // guestBytes returns n bytes of writable guest memory in at most two pages. The
-// pages must be contiguous in RAM, as those of kernel stacks are; otherwise the
+// pages must be contiguous in RAM, as a kernel stack's are; otherwise the
 // result is nil.
 func (v *vcpu) guestBytes(addr, n uint64) []byte {
 	if n == 0 || n > abi.PageSize {

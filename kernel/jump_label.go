@@ -133,7 +133,7 @@ func (m *Machine) changeTracepoint(addr uint64, change func(tp []byte)) error {
 }
 
 // branches returns what makes all branches of a static key, in the kernel and in
-// modules, those of a key that is true or false.
+// modules, of a key that is true or false.
 func (m *Machine) branches(key uint64, on bool) (patches []abi.Patch) {
 	for _, j := range m.tab.Jumps(key) {
 		patches = append(patches, abi.Patch{Addr: j.Code, Bytes: branch(j, on != j.Branch)})

@@ -9,7 +9,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
-// A vCPU is executed by the goroutine that holds own: its own one (loop) or that of a
+// A vCPU is executed by the goroutine that holds own: its own one (loop) or the one of a
 // request, which has borrowed it so that nobody must be woken. A borrower stops where
 // the request needs it, at any exit; the vCPU is then left as it is, and whoever
 // continues it next just goes on. That is

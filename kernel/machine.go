@@ -614,7 +614,7 @@ func (m *Machine) Image() *image.Image { return m.img }
 // Tables returns the tables about text: sites, ranges, the blacklist.
 func (m *Machine) Tables() *image.Tables { return m.tab }
 
-// Symbols returns kallsyms: the symbols that users of the guest see, and those of modules.
+// Symbols returns kallsyms: the symbols that users of the guest see, and modules'.
 func (m *Machine) Symbols() *kallsyms.Table { return m.syms }
 
 // Sites returns the fentry sites.

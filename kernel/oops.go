@@ -483,7 +483,7 @@ func (v *vcpu) stack(at hitPlace, past uint64, hit hitPlace) []frame {
 }
 
 // showTrace prints a stack trace. Where the place itself is not known to be code, the
-// addresses are guesses, as those of Linux's unwinder are then. What an interrupt called
+// addresses are guesses, as Linux's unwinder makes them then. What an interrupt called
 // is on a stack of its own; behind the entry of an interrupt or exception come the
 // registers that it saved, in the place of the function that was interrupted.
 func (v *vcpu) showTrace(p func(string, ...any), frames []frame, reliable bool) {

@@ -22,7 +22,7 @@ func member(t *testing.T, in *btf.Type, name string) btf.Member {
 	return in.Members[i]
 }
 
-// TestQueueLayout: the offsets are those of the guest's types.
+// TestQueueLayout: the offsets are as in the guest's types.
 func TestQueueLayout(t *testing.T) {
 	for _, release := range []string{"6.1", "6.12"} {
 		types, err := rawbtf.Parse(guestimage.RawBTF(release))

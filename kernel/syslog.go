@@ -37,7 +37,7 @@ type syslogState struct {
 // text if there is one. size is the call's length in bytes, null says that its buffer is
 // NULL. It fails with EINVAL for an unknown action or a length out of range, and, while
 // SYSLOG_ACTION_READ waits for a record, with EINTR if ctx ends. The levels of the
-// console are those of kernel.printk.
+// console are kernel.printk's.
 func (l *Log) Syslog(ctx context.Context, action, size int, null bool) (text []byte, ret int, err error) {
 	switch action {
 	case syslogClose, syslogOpen:

@@ -21,7 +21,7 @@ func syslogOf(t *testing.T, l *Log) func(action, size int) string {
 	}
 }
 
-// TestSyslog: the results are those of the same calls on Linux 6.1.
+// TestSyslog: the results are what the same calls give on Linux 6.1.
 func TestSyslog(t *testing.T) {
 	now := int64(3376381 * 1000)
 	l := newLog(func() int64 { return now })

@@ -56,7 +56,7 @@ type vcpu struct {
 	gpAddr  uint64 // of the last general protection fault: the operand's address, or 0
 	trap    abi.Trap
 	near    hitMemory
-	regs    abi.Regs // those of a trap; callbacks have theirs in guest memory
+	regs    abi.Regs // of a trap; callbacks have theirs in guest memory
 	guestDT percpu
 	hit     hitPlace // that whose guest handler runs
 	depth   int      // how many calls of guest handlers there are inside each other

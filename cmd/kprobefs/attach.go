@@ -79,7 +79,7 @@ func checkTree(dir string) (string, error) {
 	return dir, nil
 }
 
-// checkAttach checks --attach: flags that describe a machine are those of another one.
+// checkAttach checks --attach: flags that describe a machine belong to another one.
 func (f *execFlags) checkAttach(flags *pflag.FlagSet) (err error) {
 	if f.attach == "" {
 		return nil

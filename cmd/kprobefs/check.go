@@ -88,7 +88,7 @@ can work. --for also leaves out what only the other command needs.`,
 	return c
 }
 
-// decisive returns the findings of a part. If its first one, that of the mount itself, is that
+// decisive returns the findings of a part. If its first one, about the mount itself, is that
 // something is missing, nothing else there is said to be right.
 func decisive(part []finding) []finding {
 	if part[0].err == nil {

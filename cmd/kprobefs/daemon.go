@@ -155,7 +155,7 @@ func watchCommand() *cobra.Command {
 		Args:   cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			var errs []error
-			if guard { // the supervisor's end comes before that of both
+			if guard { // the supervisor's end comes before the end of both
 				unix.CloseOnExec(3)
 				errs = append(errs, supervise.Guard(os.NewFile(3, "supervisor")))
 			}

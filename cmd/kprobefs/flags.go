@@ -67,7 +67,7 @@ var errPanicked = &cli.ExitError{Err: errors.New("the emulated kernel has panick
 const ownStatus = 125
 
 // ownFailure gives an error of exec itself its status. What has one already keeps it: the
-// command's, that of a command that cannot be executed, of a panic, or of a wrong usage.
+// command's, or what tells of a command that cannot be executed, of a panic or of a wrong usage.
 func ownFailure(err error) error {
 	var e *cli.ExitError
 	var u *cli.UsageError

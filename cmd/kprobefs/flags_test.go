@@ -8,7 +8,7 @@ import (
 )
 
 // TestFlagValues: a value that a flag does not have is a wrong usage, and the error names the
-// values. An empty value, most often that of a variable that is not set, is one, too.
+// values. An empty value, most often from a variable that is not set, is one, too.
 func TestFlagValues(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ flag, value, says string }{

@@ -300,7 +300,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestEnvironmentNames: no two flags share a variable, and none has that of the tree.
+// TestEnvironmentNames: no two flags share a variable, and none has the tree's.
 func TestEnvironmentNames(t *testing.T) {
 	names := map[string]string{cli.TreeVar: "the tree"}
 	root := (&program{log: newLog()}).command()

@@ -160,7 +160,7 @@ func TestPageOfExec(t *testing.T) {
 }
 
 // TestSourceOfModule: text and the page show the lines of C of a module that was built with -g, the page
-// only those of sources in a directory that it was given.
+// only sources in a directory that it was given.
 func TestSourceOfModule(t *testing.T) {
 	needFuse(t)
 	for _, tool := range []string{"gcc", "make"} {

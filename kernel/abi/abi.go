@@ -164,7 +164,7 @@ type Trap struct {
 	Gone bool
 
 	// Away is set when a handler of the guest has called the scheduler. The CPU is in
-	// another task then, but Regs and the stack are still those of the hit. No other
+	// another task then, but Regs and the stack are still as at the hit. No other
 	// handler of the guest is called in this hit.
 	Away bool
 

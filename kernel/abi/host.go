@@ -116,10 +116,10 @@ const (
 const (
 	SockState    = 0  // u32: TCP_*, or 0: nothing is said
 	SockUnread   = 4  // u32: bytes that the program has not read
-	SockSport    = 8  // its port and that of the other side, in network order
+	SockSport    = 8  // its port and the other side's, in network order
 	SockDport    = 10 //
 	SockSrtt     = 12 // u32: tcp_sock.srtt_us
-	SockSaddr    = 16 // its address and that of the other side; one of IPv4 is in the first 4 bytes
+	SockSaddr    = 16 // its address and the other side's; one of IPv4 is in the first 4 bytes
 	SockDaddr    = 32 //
 	SockAcked    = 48 // u64: tcp_sock.bytes_acked
 	SockReceived = 56 // u64: tcp_sock.bytes_received

@@ -92,7 +92,7 @@ func (t *Types) Func(name string) *Func {
 }
 
 // Declaration returns the declaration of a variable of type t as C has it, with typedefs resolved; of an
-// empty name, that of the type.
+// empty name, the type's.
 func (t *Type) Declaration(name string) string {
 	for range maxDeclaration {
 		switch {

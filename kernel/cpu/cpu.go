@@ -74,7 +74,7 @@ func New(m *mem.Memory, id int, cache *Cache) (*CPU, error) {
 // Call is a short Run inside the hook, of a function that is translated: it executes from
 // RIP up to the hlt at end, and reports whether it has come there; RIP is then behind it.
 // If not, Run goes on. n is how many instructions were retired, as for Run; they do not
-// count as those of the Run that has called the hook.
+// count for the Run that has called the hook.
 func (c *CPU) Call(end uint64) (done bool, n uint64) {
 	hot := c.cache.hot
 	if hot == nil {

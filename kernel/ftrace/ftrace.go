@@ -69,7 +69,7 @@ type Ops struct {
 	// if it is the only one.
 	Allocated bool
 
-	// Struct is the address of a module's ftrace_ops and Target that of its function,
+	// Struct is the address of a module's ftrace_ops and Target the address of its function,
 	// which guest code calls; then Func is nil.
 	Struct, Target uint64
 	// Assist is FTRACE_OPS_FL_RECURSION or RCU: Target is called through

@@ -1,7 +1,7 @@
 // Package gdbstub serves gdb's remote serial protocol for a machine: the guest's registers and memory, and a
 // thread for each vCPU.
 //
-// Breakpoints are those of kernel.Debugger: the stub does not write them into the guest's text. So the memory
+// Breakpoints are kernel.Debugger's: the stub does not write them into the guest's text. So the memory
 // that gdb reads is what the guest sees, with the int3s and jumps of probes, and a step over one of these
 // executes it: gdb then is in the slot or the detour.
 //

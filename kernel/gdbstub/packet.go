@@ -22,11 +22,11 @@ type event struct {
 // errLong reports a packet that is longer than maxPacket.
 var errLong = errors.New("the packet is too long")
 
-// errSum reports a packet whose check sum is not that of its bytes.
+// errSum reports a packet whose check sum does not fit its bytes.
 var errSum = errors.New("the check sum is wrong")
 
 // readEvent reads up to the next packet or interrupt. It skips acknowledgements and what is between
-// packets. Its error is errLong or errSum for a packet that must not be used, and otherwise that of r.
+// packets. Its error is errLong or errSum for a packet that must not be used, and otherwise r's.
 func readEvent(r *bufio.Reader) (event, error) {
 	for {
 		b, err := r.ReadByte()

@@ -183,7 +183,7 @@ type request struct {
 const diskNumber = 254 << 20
 
 // requests checks which requests were inserted, issued and completed since the last call.
-// Those of one plug may be completed in any order.
+// Requests of one plug may be completed in any order.
 //
 // With one CPU all go to the scheduler; with more, those that a task waits for while it holds
 // others back are inserted, until 6.12, and all others are issued at once.

@@ -5,7 +5,7 @@
 // The guest has Linux's names, signatures, call chains and, where tools depend on
 // them, structure layouts, but its own code: a small but working scheduler, memory
 // management, files, a loopback network and library functions. Its hypercalls are
-// those of package abi.
+// package abi's.
 package guest
 
 import (

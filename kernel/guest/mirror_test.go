@@ -354,7 +354,7 @@ func TestMirrorSocketpair(t *testing.T) {
 	}
 }
 
-// States of TCP beside those of net_events_test.go.
+// States of TCP beside the ones in net_events_test.go.
 const finWait1, finWait2, closeWait, lastAck = 4, 5, 8, 9
 
 // TestMirrorTCP: a socket of the host goes from the state that it has to the one of which the host's kernel tells, through
@@ -363,7 +363,7 @@ func TestMirrorTCP(t *testing.T) {
 	const connectionReset = -int64(syscall.ECONNRESET)
 	for _, tt := range []struct {
 		name        string
-		first, last uint32 // the state when it is seen first, and that of which the call at its end tells
+		first, last uint32 // the state when it is seen first, and the one of which the call at its end tells
 		nr          uint64
 		ret         int64
 		unread      uint32

@@ -20,7 +20,7 @@ type recorder struct {
 	records map[string][][]byte
 }
 
-// record switches tracepoints on, those of the names that the release has.
+// record switches tracepoints on, of the names those that the release has.
 func (m *machine) record(names string) *recorder {
 	m.t.Helper()
 	r := &recorder{machine: m, records: map[string][][]byte{}}

@@ -55,7 +55,7 @@ func (s *sockets) listener(port uint16) uint64 {
 	return sock
 }
 
-// Offsets in struct msghdr and struct kvec are those of kernel/guest/include:
+// Offsets in struct msghdr and struct kvec are as in kernel/guest/include:
 // msg_name, msg_namelen, msg_iter (40 bytes), msg_flags.
 const msghdrSize = 64
 

@@ -34,7 +34,7 @@ type Kernel struct {
 	BranchTracking bool
 }
 
-// Write unpacks archive, that of package guest, into dir, which it creates, and adds what
+// Write unpacks archive, package guest's, into dir, which it creates, and adds what
 // is the kernel's own. It replaces the files that are there. An interrupted call may leave
 // part of them.
 func (k Kernel) Write(dir string, archive []byte) error {
@@ -117,7 +117,7 @@ func guestLinux(image string) int {
 }
 
 // symvers returns the table of exported symbols as Linux's Module.symvers has it, without
-// CRCs but that of module_layout.
+// CRCs but module_layout's.
 func (k Kernel) symvers() string {
 	names := slices.Clone(k.Exports)
 	slices.Sort(names)

@@ -174,7 +174,7 @@ const (
 	MaxIO      = 1 << 20 // bytes of one read or write
 	pathMax    = 4096
 	maxTasks   = 192 // tasks kept for threads of the host that are in no call
-	maxBuffers = 32  // those of them that keep their buffers: a cat has 256 KiB
+	maxBuffers = 32  // how many of them keep their buffers: a cat has 256 KiB
 )
 
 // ErrStopped is the error of calls after Stop.
@@ -307,7 +307,7 @@ func newRequest(nr uint64) *request {
 	return r
 }
 
-// request returns a request for a call: that of the last call, or a new one.
+// request returns a request for a call: the last call's, or a new one.
 func (t *Task) request(nr uint64) *request {
 	r := t.call
 	if r == nil {

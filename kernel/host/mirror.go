@@ -96,7 +96,7 @@ type Written struct {
 	Data []byte
 }
 
-// mirrorFiles makes the number of a table of descriptors from that of a process. It is
+// mirrorFiles makes the number of a table of descriptors from a process's. It is
 // a table of its own: the guest chooses the descriptors of our files.
 const mirrorFiles = abi.MirrorTable
 

@@ -56,7 +56,7 @@ func newFrames(rows []frameRow) Frames { return Frames{func() []frameRow { retur
 
 // frames has .eh_frame, if there is one, read when it is needed first: that takes a tenth
 // of the time from the start of the program to its files, and only stack traces need it.
-// An image whose .eh_frame cannot be read has none; a test looks at those of the guest.
+// An image whose .eh_frame cannot be read has none; a test looks at the guest's.
 func (l *loader) frames(f *elf.File) {
 	s := f.Section(".eh_frame")
 	if s == nil {

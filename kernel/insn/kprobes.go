@@ -56,7 +56,7 @@ func (i *Insn) RelBranch() (rel int64, ok bool) {
 }
 
 // RelJump is RelBranch without calls: the jumps that can_optimize looks for. Linux looks at the
-// opcode byte only, so a VEX instruction with that of a short jump counts, and its immediate too.
+// opcode byte only, so a VEX instruction with the opcode of a short jump counts, and its immediate too.
 func (i *Insn) RelJump() (rel int64, ok bool) {
 	if i.VEX && i.Map != Map0F38 && (i.Opcode&0xf0 == 0x70 || i.Opcode&0xfc == 0xe0) {
 		return i.Imm, true

@@ -5,7 +5,7 @@
 // A look-up reads an immutable snapshot and takes no lock, so a trap handler on a
 // vCPU may use it. Adding and removing a module creates a new snapshot.
 //
-// Sizes are not those of the ELF file: as on Linux, a symbol extends to the next one
+// Sizes are not the ELF file's: as on Linux, a symbol extends to the next one
 // with a higher address, padding included.
 package kallsyms
 
@@ -28,7 +28,7 @@ type Table struct {
 	snap atomic.Pointer[snapshot]
 }
 
-// snapshot is immutable: the core kernel's symbols, then those of modules, newest
+// snapshot is immutable: the core kernel's symbols, then modules', newest
 // first. freed are functions of modules' init text that is no longer there.
 type snapshot struct{ tables, freed []*symbols }
 
@@ -37,7 +37,7 @@ type symbols struct {
 	module string
 	listed []abi.Symbol        // in /proc/kallsyms' order
 	all    []abi.Symbol        // by address, aliases in the order of listed
-	byName func() []abi.Symbol // all by name, those of a name in the order of all; made by the first call
+	byName func() []abi.Symbol // all by name, symbols of one name in the order of all; made by the first call
 }
 
 // New returns a table of the core kernel's symbols, which must have an empty Module.

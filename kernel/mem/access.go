@@ -159,7 +159,7 @@ func (m *Memory) Add64(va, d uint64) (uint64, error) {
 }
 
 // Split runs f under a lock shared by all vCPUs. It is for locked accesses that cross
-// an 8-byte boundary, and those of 16 bytes.
+// an 8-byte boundary, and accesses of 16 bytes.
 func (m *Memory) Split(f func()) {
 	m.splitMu.Lock()
 	defer m.splitMu.Unlock()

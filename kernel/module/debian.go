@@ -152,7 +152,7 @@ func (l *Loader) setState(m *module, s State) {
 	}
 }
 
-// refs returns the number of references, those of users among them. The caller holds mu.
+// refs returns the number of references, users' among them. The caller holds mu.
 func (l *Loader) refs(m *module) int {
 	var b [4]byte
 	if m.desc == 0 || !m.listed || l.conf.Memory.ReadAt(m.desc+uint64(l.conf.Struct.Refs), b[:]) != nil {

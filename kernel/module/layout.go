@@ -15,7 +15,7 @@ import (
 // memory of its own, and the symbols are among the data.
 type area int
 
-// The order is that of the guest's struct load_info.
+// The order is as in the guest's struct load_info.
 const (
 	coreText area = iota
 	coreRodata
@@ -44,7 +44,7 @@ type placed struct {
 func (p *placed) pages() uint64 { return (p.size + abi.PageSize - 1) / abi.PageSize }
 
 // layout assigns each section that occupies memory to an area and to an offset there.
-// pieces says that symbols are among the data, textOnly that those of data are not kept. It
+// pieces says that symbols are among the data, textOnly that symbols of data are not kept. It
 // returns ENOEXEC for invalid sizes.
 func (o *object) layout(at *[areas]placed, pieces, textOnly bool) error {
 	for i := range o.sections {

@@ -8,7 +8,7 @@
 // An object file is untrusted input: it is checked, and loading one that is refused
 // has no effect. From the call of its init function on, a module is kernel code.
 //
-// There are two kinds of objects. Those of kernel/guest/modules are built with the
+// There are two kinds of objects. The ones of kernel/guest/modules are built with the
 // guest's own headers and have no struct module. Those built with Debian's headers for
 // 6.1 have one (debian.go): the guest lists it, parses the module's arguments and counts
 // its references.
@@ -114,7 +114,7 @@ type Config struct {
 	Notify func(Event)
 	// Armed learns when a module begins or ceases to be one of List.
 	Armed *armed.Changes
-	// TextSymbols drops all symbols but those of text once init is done, as with
+	// TextSymbols drops all symbols but text's once init is done, as with
 	// CONFIG_KALLSYMS_ALL=n.
 	TextSymbols bool
 	// Vermagic is the kernel's vermagic.
@@ -498,8 +498,8 @@ func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 	return nil
 }
 
-// alloc allocates memory for each area that is not empty: those of core one after the
-// other, and those of init, or each where there is room.
+// alloc allocates memory for each area that is not empty: core's one after the
+// other, and init's, or each where there is room.
 func (l *Loader) alloc(m *module) (base [areas]uint64, err error) {
 	for first := coreText; first < areas; {
 		end := first + 1

@@ -53,7 +53,7 @@ func NewestDebian61() string {
 var crcs61 string
 
 // parseCRCs reads a table whose first line names kernels and whose others are a symbol
-// and its CRC in each, in hexadecimal; = is that of the kernel before, - none.
+// and its CRC in each, in hexadecimal; = is the kernel's before, - none.
 func parseCRCs(text string) map[string]map[string]uint32 {
 	of := map[string]map[string]uint32{}
 	var kernels []string
@@ -129,7 +129,7 @@ func (o *object) readVersions() {
 	}
 }
 
-// agrees is check_version: it reports whether the object's CRC of a symbol is that of the
+// agrees is check_version: it reports whether the object's CRC of a symbol is the one of the
 // kernel that its vermagic names, or of this one if that is none of Debian's 6.1. It is
 // true if the CRCs of that kernel are not known, or if the object has none for the symbol.
 func (l *Loader) agrees(m *module, o *object, symbol string) bool {

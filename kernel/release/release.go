@@ -47,7 +47,7 @@ var Recorded = []Debian{
 	{Version: Linux6_12, Suite: "trixie", Types: true, Selftests: true},
 }
 
-// RecordedNames returns the names of those of Recorded for which of returns true: "6.1".
+// RecordedNames returns the names of the releases in Recorded for which of returns true: "6.1".
 func RecordedNames(of func(Debian) bool) (names []string) {
 	for _, d := range Recorded {
 		if of(d) {

@@ -34,7 +34,7 @@ var (
 		Subject: trace, What: "the ID of ftrace/raw_data", Source: "`5.10/trace_marker.txtar`",
 		By: []At[uint16]{{Linux5_10, 16, 0}, {Linux6_1, 18, 0}},
 	}
-	// FirstEventID is the ID of the first event that is defined at run time: it follows those of all static events of
+	// FirstEventID is the ID of the first event that is defined at run time: it follows the IDs of all static events of
 	// Debian's kernel.
 	FirstEventID = Value[uint16]{
 		Subject: trace, What: "the ID of the first event that is defined at run time", Source: "the ID in the format file of a first probe: `tracing.TestFormat`",

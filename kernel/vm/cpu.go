@@ -87,7 +87,7 @@ const DefaultLimit = 1 << 32
 
 const maxArgs = 12
 
-// registers are those of the first arguments.
+// registers are the first arguments'.
 var registers = [...]int{rdi, rsi, rdx, rcx, r8, r9}
 
 // slice is how many instructions a vCPU executes before it lets others write text.

@@ -28,7 +28,7 @@ type CPU map[string]bool
 // baseline are the features of every x86-64 processor.
 var baseline = []string{"tsc", "mtrr", "pge", "pat", "clflush", "nx", "always"}
 
-// qemu are those of QEMU's default processor, with the mitigations that Linux chooses there
+// qemu are the features of QEMU's default processor, with the mitigations that Linux chooses there
 // (retpolines): the reference was recorded on it.
 var qemu = append([]string{
 	"syscall32", "rep_good", "lfence_rdtsc", "cx16", "hypervisor", "3dnowprefetch", "rsb_ctxsw", "vmmcall", "fence_swapgs_kernel", "retpoline",

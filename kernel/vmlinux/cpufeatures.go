@@ -3,8 +3,8 @@ package vmlinux
 import "github.com/kprobefs/kprobefs/kernel/release"
 
 // The features of a processor by which alternatives of Debian's 5.10.223, 6.1.192 and 6.12.117 are
-// chosen: Linux's X86_FEATURE_ and X86_BUG_ names in lower case (those of bugs with "bug_"), and
-// their numbers, 32 for each word. Names and numbers are those of the headers of these kernels.
+// chosen: Linux's X86_FEATURE_ and X86_BUG_ names in lower case (bugs have "bug_" before theirs), and
+// their numbers, 32 for each word. Names and numbers are from the headers of these kernels.
 
 // everywhere are the features that have one number.
 var everywhere = map[string]int{

@@ -13,7 +13,7 @@ import (
 // The kernel's symbols lie compressed in its read-only data, in tables without a name in the file:
 // names as sequences of tokens, markers that say where each 256th name begins, the tokens and their
 // index, the addresses relative to a base. They are found by what must be true of them, the tokens
-// first: those of the digits are the digits, since each is used and none is worth a longer token.
+// first: the digits' are the digits, since each is used and none is worth a longer token.
 
 const (
 	tokens      = 256
@@ -71,10 +71,10 @@ func symbolsIn(data []byte) []abi.Symbol {
 	return nil
 }
 
-// tablesAt returns the tokens, and their index, of which those of the digits are at an offset, or nil
+// tablesAt returns the tokens, and their index, of which the digits' are at an offset, or nil
 // if none are there.
 func tablesAt(data []byte, at int) *tables {
-	end := at // of the first token, after the others before that of 0
+	end := at // of the first token, after the others before the one of 0
 	for range '0' - 1 {
 		if end--; end <= 0 || data[end] != 0 {
 			return nil
@@ -251,7 +251,7 @@ func (t *tables) addresses() []uint64 {
 }
 
 // relative returns addresses from offsets and a base. An offset below 0 is relative to the base, others
-// are absolute: those of per-CPU symbols.
+// are absolute: the values of per-CPU symbols.
 func (t *tables) relative(offsets, base int) []uint64 {
 	from := binary.LittleEndian.Uint64(t.data[base:])
 	if from < abi.KernelBase {

@@ -174,7 +174,7 @@ func (k *Kernel) readBanner(in *image.Image) error {
 	return fmt.Errorf("%w: the image has no version text", ErrFormat)
 }
 
-// checkSymbols sees whether the symbols are those of the image: of functions with an fentry site some
+// checkSymbols sees whether the symbols belong to the image: of functions with an fentry site some
 // must begin at most 4 bytes before it.
 func (k *Kernel) checkSymbols() error {
 	match := 0

@@ -30,8 +30,8 @@ const (
 	opNop  = 0x90
 )
 
-// nops are the long forms of nop, by their size in bytes, k8Nops those of old AMD processors, and
-// longNops those of 6.12.
+// nops are the long forms of nop, by their size in bytes, k8Nops the ones of old AMD processors, and
+// longNops 6.12's.
 var (
 	nops = [][]byte{
 		nil,

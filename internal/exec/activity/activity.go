@@ -368,7 +368,7 @@ func (a *Activity) renew(c host.Caller) {
 }
 
 // create makes the task of a thread that began while nobody could see that, by a fork of the thread that has created it.
-// If that cannot make it now, the task will be one without a parent, like that of a thread from before.
+// If that cannot make it now, the task will be one without a parent, like a thread's from before.
 func (a *Activity) create(tid int) {
 	f, ok := a.unseen[tid]
 	if !ok {
@@ -441,7 +441,7 @@ func (a *Activity) listen() bool {
 
 // lose counts events that the host's kernel has lost. The caller holds mu.
 func (a *Activity) lose(events uint64) {
-	clear(a.known) // a number may be that of another process by now
+	clear(a.known) // a number may belong to another process by now
 	a.lost += events
 	if time.Since(a.saidLost) >= time.Second {
 		a.tellLost()
@@ -823,7 +823,7 @@ func (a *Activity) Fork(c host.Caller, f host.Fork) {
 	a.forks = append(a.forks, fork{c, f, bootTicks()})
 }
 
-// Learn makes sure that the end of a thread will be recognized as that of one that counts.
+// Learn makes sure that the end of a thread will be recognized as the end of one that counts.
 func (a *Activity) Learn(tid int32) {
 	pid, err := proc.Process(int(tid))
 	if tid < 0 || err != nil {

@@ -21,14 +21,14 @@ func asCaller(ctx context.Context, by host.Caller) context.Context {
 }
 
 // InitModule is init_module(2) of a program whose permission was checked. It keeps ko. Its
-// errors are those of module.Loader.Insert, EPERM when the kernel is locked down, ENOMEM
+// errors are module.Loader.Insert's, EPERM when the kernel is locked down, ENOMEM
 // beyond the limit of memory, and ErrOops.
 func (a *Activity) InitModule(ctx context.Context, by host.Caller, ko []byte, o module.Options) error {
 	return oopsed(a.modules.Insert(killedWith(ctx, asCaller(ctx, by)), ko, o))
 }
 
 // killedWith returns a context in which the function of a module gets SIGKILL when ctx,
-// that of its insmod or rmmod, ends: it goes on, but its waits may end.
+// its insmod's or rmmod's, ends: it goes on, but its waits may end.
 func killedWith(ctx, as context.Context) context.Context { return host.WithKill(as, ctx.Done()) }
 
 // DeleteModule is delete_module(2) of such a program. Its errors are those of

@@ -558,7 +558,7 @@ func (c *Row) Dir(args [6]uint64) int {
 	return unix.AT_FDCWD
 }
 
-// Link reports whether the name is not followed if it is that of a symbolic link.
+// Link reports whether the name is not followed if it names a symbolic link.
 func (c *Row) Link(args [6]uint64) bool {
 	if i := c.Arg(IsAtFlags); i >= 0 && args[i]&unix.AT_SYMLINK_NOFOLLOW != 0 {
 		return true
@@ -591,7 +591,7 @@ const (
 	WaitsArray           // an array of struct pollfd, and its length
 	WaitsSets            // the number of bits of three sets, and these
 	WaitsTarget          // the third argument, if epoll_ctl(2) does something with it
-	WaitsEvents          // those of the epoll file that is the first argument
+	WaitsEvents          // the ones of the epoll file that is the first argument
 )
 
 // SizeofPollFD and SizeofEpollEvent are sizes in bytes of x86-64's structures.

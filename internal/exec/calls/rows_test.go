@@ -133,7 +133,7 @@ func TestEachCallIsListed(t *testing.T) {
 			continue
 		}
 		n++
-		name := names[nr] // the guest's, which is that of Linux's function
+		name := names[nr] // the guest's, which Linux's function has
 		if name == "" {
 			name = strings.ToLower(m[1])
 		}

@@ -51,7 +51,7 @@ func same(memory Reader, at []Patch, want func(i int) []byte) error {
 	return nil
 }
 
-// The room begins with two sets of calls that ring: those of a constant number, and all others. After them
+// The room begins with two sets of calls that ring: calls with a constant number, and all others. After them
 // there is place for an errand, and the set of the calls that can ring at any time.
 const (
 	constantAt = 0
@@ -104,7 +104,7 @@ func Errand(at, near, size, resume uint64) (code []byte, again, mapped uint64) {
 	return a.code, again, mapped
 }
 
-// Sets returns the beginning of a room: which calls ring from now on. Those of always that
+// Sets returns the beginning of a room: which calls ring from now on. The calls of always that
 // are not in calls ring only where a look at their arguments says so (looks).
 func Sets(calls, always *Set) []byte {
 	all := calls.Union(always)
@@ -127,7 +127,7 @@ type look struct {
 	silent byte   // the branch with which it is passed over
 }
 
-// looks are those of mmap, mprotect and pkey_mprotect, of memory that is to be executed, and of open and
+// looks are for mmap, mprotect and pkey_mprotect, of memory that is to be executed, and of open and
 // openat, where somebody may be told of them: not of a directory, nor where a link is not followed.
 var looks = map[int]*look{
 	abi.SysMmap:         {testEDX(protExec), jzShort},

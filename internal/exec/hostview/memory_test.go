@@ -141,7 +141,7 @@ func TestParseMapping(t *testing.T) {
 	}
 }
 
-// TestMappedAt: the address is that of the file's code, not of its data or of another file.
+// TestMappedAt: the address belongs to the file's code, not of its data or of another file.
 func TestMappedAt(t *testing.T) {
 	const maps = `55d0c0000000-55d0c0021000 r--p 00000000 08:01 77 /usr/bin/bpftrace
 55d0c0021000-55d0c01d4000 r-xp 00021000 08:01 77 /usr/bin/bpftrace

@@ -32,7 +32,7 @@ var Magics = map[string]uint32{
 // FuseType is the type of our mounts on the host.
 const FuseType = "fuse.kprobefs"
 
-// treeSource is the source of a mount of the whole tree; that of a mount of a part is the
+// treeSource is the source of a mount of the whole tree; the source of a mount of a part is the
 // file system's name.
 const treeSource = "kprobefs"
 

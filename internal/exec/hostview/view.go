@@ -49,7 +49,7 @@ func Below(path string, dirs []string) bool {
 type FileName struct {
 	Dir  int // the descriptor of the directory in which it is looked up, or AT_FDCWD; the file itself if Text is empty
 	Text string
-	Link bool // it is not followed if it is that of a symbolic link
+	Link bool // it is not followed if it names a symbolic link
 }
 
 // Name reads the name that a thread gives to a call.

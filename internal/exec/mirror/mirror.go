@@ -165,7 +165,7 @@ func canMirror() bool {
 }
 
 // New returns a mirror that traces nothing before the first command joins. It tells of plain calls where the host's
-// kernel reports forks and exits, also those of threads that cannot be traced.
+// kernel reports forks and exits, also for threads that cannot be traced.
 func New(log *logrus.Logger) *Mirror {
 	return &Mirror{
 		log: log, spaces: map[string]*mirrorSpace{},
@@ -329,7 +329,7 @@ const futexWaitPrivate, futexWakePrivate = 128, 129
 // for the guest, and looks for stops of other threads now and then.
 func (m *Mirror) run(started chan struct{}) {
 	runtime.LockOSThread()
-	// One for this thread, which must not take that of a vCPU, and two for those that wait in system calls for messages
+	// One for this thread, which must not take a vCPU's, and two for those that wait in system calls for messages
 	// and for forks: Go's monitor takes up to 10 ms to notice that these do nothing, and a new goroutine would wait so long.
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 3)
 	m.tid = unix.Gettid()
@@ -445,7 +445,7 @@ func (m *Mirror) spaceOf(pid int) *mirrorSpace {
 	return s
 }
 
-// spaceOfChild returns the space of a new thread: its namespace's, or that of who has created
+// spaceOfChild returns the space of a new thread: its namespace's, or the space of who has created
 // it, for it may have a namespace of its own.
 func (m *Mirror) spaceOfChild(tid, pid int) *mirrorSpace {
 	if ns, err := proc.Namespace(tid, "mnt"); err == nil && m.spaces[ns] != nil {
@@ -1156,8 +1156,8 @@ func (m *Mirror) forgetCall(t *tracee) {
 	t.call = nil
 }
 
-// mayWait reports whether an open(2) may wait for somebody: that of a FIFO may, and that of
-// a device which is not memory.
+// mayWait reports whether an open(2) may wait for somebody, as for a FIFO or
+// for a device which is not memory.
 func mayWait(at hostview.View, tid int, call *calls.Row, args [6]uint64, ours []string) bool {
 	path, mode := at.Path(tid, hostview.Name(tid, call, args), ours)
 	switch mode & unix.S_IFMT {

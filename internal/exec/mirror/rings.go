@@ -368,7 +368,7 @@ func (m *Mirror) mayRing(t *tracee) error {
 	if !canRing || t.space == nil || !t.space.rings {
 		return errDisabled
 	}
-	// A filter below that of the supervisor could kill the process for a number that does not exist.
+	// A filter below the supervisor's could kill the process for a number that does not exist.
 	filters, ok := proc.Status(t.tid, "Seccomp_filters")
 	own, known := proc.Status(t.space.server, "Seccomp_filters")
 	n, err := strconv.Atoi(filters)

@@ -175,7 +175,7 @@ func (c *Caller) Replace(fd, by int, flags uint32) syscall.Errno {
 }
 
 // Write writes into the caller's memory. It returns false if not all could be written, or the
-// caller waits no more. /proc/TID/mem stays that of the program that the thread executed when it
+// caller waits no more. /proc/TID/mem stays the memory of the program that the thread executed when it
 // was opened, but lets us write where the caller may not: what it may is asked first.
 func (c *Caller) Write(addr uint64, b []byte) bool {
 	if len(b) == 0 {
@@ -246,7 +246,7 @@ func (c *Caller) SignalPending() (pending bool) {
 }
 
 // Capable reports whether the caller has one of the capabilities in this process's user
-// namespace, whose root is that of the emulated kernel.
+// namespace, whose root is the emulated kernel's.
 func (c *Caller) Capable(caps ...int) (may bool) {
 	return c.Take(func(tid int) {
 		set := hostview.Status(tid, "CapEff")

@@ -22,7 +22,7 @@ import (
 // BPFName is what the name of descriptors of BPF begins with after their number, in /proc/PID/fd.
 const BPFName = "bpf"
 
-// IsBPF reports whether a path in /proc/PID/fd may be that of such a descriptor.
+// IsBPF reports whether a path in /proc/PID/fd may belong to such a descriptor.
 func IsBPF(path string) bool { return strings.Contains(filepath.Base(path), "."+BPFName) }
 
 // MaxBPFAttr is how many bytes of its attr a call of BPF looks at; more is E2BIG.
@@ -45,7 +45,7 @@ type BPFCall struct {
 type BPFFiles interface {
 	// Pin makes a file of an object.
 	Pin(path string, object any) error
-	// Pinned returns the object of a file, with a reference; flags are those of open(2).
+	// Pinned returns the object of a file, with a reference; flags are open(2)'s.
 	Pinned(path string, flags uint32) (any, error)
 }
 

@@ -36,7 +36,7 @@ type OpenArgs struct {
 	Attr  []byte // struct perf_event_attr, as long as it says
 	TID   int    // -1: all tasks, 0: the caller
 	Site  uint64 // of a uprobe in the caller: the address after the call that tells of a hit, or 0
-	PMU   string // of which device attr.type is the type: one of those of PerfTypes, or ""
+	PMU   string // of which device attr.type is the type: one of PerfTypes, or ""
 	CPU   int    // -1: all
 	Group int    // a descriptor of the caller, or -1
 	Flags uint64
@@ -90,7 +90,7 @@ type site struct {
 	ip  uint64
 }
 
-// plant has hits at a site be those of a file's event.
+// plant makes hits at a site count for a file's event.
 func (p *perfFiles) plant(at site, f *perfFile) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +141,7 @@ func (d *Descriptors) taskOf(c host.Caller) bpf.Task {
 // PlantedCall is how many bytes before the instruction after the call a planted uprobe is.
 const PlantedCall = 8
 
-// descriptors are those of one kind that programs have open.
+// descriptors are what programs have open of one kind.
 type descriptors struct {
 	mu  sync.Mutex
 	fs  *anoninode.FS // nil until the first

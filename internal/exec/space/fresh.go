@@ -23,7 +23,7 @@ import (
 
 // A program that mounts a proc or sysfs, as unshare --mount-proc and containers do, would find the host's
 // kernel there. The host's kernel makes the mount, in the caller's pid and network namespaces; then the files that
-// cover the host's in our /proc or /sys cover those of the new mount. The supervisor does not learn of the end of the
+// cover the host's in our /proc or /sys cover the new mount's. The supervisor does not learn of the end of the
 // caller's call, but is notified before whatever opens a file, so it looks for the mount at each notification
 // from that mount namespace until it finds it. Before the mount is unmounted the covers are.
 
@@ -165,7 +165,7 @@ func ownDir(m *hostview.Mount) string {
 	return hostview.ProcDir
 }
 
-// coverMount mounts on a new proc or sysfs what covers that of this process's namespace.
+// coverMount mounts on a new proc or sysfs what covers the one of this process's namespace.
 func (ns *Namespace) coverMount(c Caller, m *hostview.Mount) error {
 	from := ownDir(m)
 	points, err := ns.covers(from)
@@ -279,7 +279,7 @@ func (ns *Namespace) Uncover(c Caller, target string) {
 	}
 }
 
-// isFirst reports whether a mount point is that of the namespace that exec has made.
+// isFirst reports whether a mount point belongs to the namespace that exec has made.
 func isFirst(c Caller, at string) (first bool) {
 	return c.Take(func(tid int) { first = hostview.SameView(tid) && (at == hostview.ProcDir || at == hostview.SysDir) }) && first
 }

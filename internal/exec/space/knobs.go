@@ -93,7 +93,7 @@ func WithStandIn(machine []*seqfile.Row, tree seqfile.Dir) []*seqfile.Row {
 	rows := seqfile.Table{}
 	var names []string
 	for _, r := range ours.Dir.Rows() {
-		if !r.IsDir() { // directories are those of modules, in /sys/kernel
+		if !r.IsDir() { // directories belong to modules, in /sys/kernel
 			rows = append(rows, r)
 			names = append(names, r.Name)
 		}
@@ -145,5 +145,5 @@ func (ns *Namespace) coverKnobs() error {
 
 // InTree returns the path below the tree of an entry's path.
 func InTree(at string) string {
-	return strings.TrimPrefix(at, "/") // the tree's dev, proc and sys stand for those of the root
+	return strings.TrimPrefix(at, "/") // the tree's dev, proc and sys stand for the root's
 }

@@ -94,7 +94,7 @@ func (ns *Namespace) BindParts(more string) error {
 	return nil
 }
 
-// Cover bind-mounts files of the tree over those of the host.
+// Cover bind-mounts files of the tree over the host's.
 func (ns *Namespace) Cover() error {
 	list := slices.Clone(binds)
 	if err := errors.Join(ns.need("/proc/sys", true, "debug"), ns.need("/dev", false, "kmsg"), ns.coverKnobs()); err != nil {
@@ -303,16 +303,16 @@ func (ns *Namespace) protect(dir string, flag uintptr) error {
 	return nil
 }
 
-// coverFlags are those of the mounts that cover directories.
+// coverFlags are the flags of the mounts that cover directories.
 const coverFlags = unix.MS_NOSUID | unix.MS_NODEV
 
-// Covering reports whether a mount is that of a covered directory, or of an entry that the
+// Covering reports whether a mount covers a directory, or is of an entry that the
 // directory had before.
 func (ns *Namespace) Covering(m *hostview.Mount) bool {
 	return ns.Covered(m) || m.Root != "/" && ns.hasCovered(filepath.Dir(hostview.Unescape(m.Point)))
 }
 
-// Covered reports whether a mount is that of a covered directory.
+// Covered reports whether a mount covers a directory.
 func (ns *Namespace) Covered(m *hostview.Mount) bool {
 	id, ok := ns.Covers.Load(hostview.Unescape(m.Point))
 	return ok && id == m.ID

@@ -34,7 +34,7 @@ type Places struct {
 	placed map[string]wire.Entry // by the path that was mounted, or created
 	hidden map[string]bool       // paths that the host has, too
 
-	paths atomic.Pointer[[]string]        // those of placed
+	paths atomic.Pointer[[]string]        // of placed
 	names atomic.Pointer[map[string]bool] // in /proc, where nothing can be placed
 }
 

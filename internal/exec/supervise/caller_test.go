@@ -157,7 +157,7 @@ func supervisorFor(t *testing.T, listener int) (s *supervisor, told *atomic.Int3
 func (s *supervisor) wait() { s.answers.Wait() }
 
 // TestDeadCallers: a notification whose caller is dead, and whose number another process of root has by now,
-// has no effect on that process, and none with its rights. So for each call that is answered; that of a caller that
+// has no effect on that process, and none with its rights. So for each call that is answered; the one of a caller that
 // waits has it.
 func TestDeadCallers(t *testing.T) {
 	ready, over := make(chan int), make(chan struct{})

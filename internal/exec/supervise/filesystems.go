@@ -25,7 +25,7 @@ import (
 
 // Programs look for tracefs and debugfs by the type that statfs(2) tells, or in
 // /proc/mounts, and mount one if they find none: the host's, which would hide ours. Our
-// files are those of a FUSE, and no FUSE can tell another type. So the supervisor answers
+// files belong to a FUSE, and no FUSE can tell another type. So the supervisor answers
 // these calls, for mounts of ours and in our mount namespace: statfs(2) and fstatfs(2),
 // the opens of mounts, mountinfo and mountstats in /proc, and mount(2) of a tracefs or
 // debugfs, in whichever namespace.
@@ -151,7 +151,7 @@ func (s *supervisor) openMounts(c *notify.Caller, call *calls.Row) bool {
 }
 
 // mountText returns a list of a thread's mounts with ours as Linux has them: those of
-// tracefs and debugfs by their types, and without those of single files. It returns false
+// tracefs and debugfs by their types, and without mounts of single files. It returns false
 // if it cannot be read, or none is ours.
 func (s *supervisor) mountText(tid int, list string) (text []byte, ok bool) {
 	const attempts = 5 // the two files may be of different times
@@ -385,7 +385,7 @@ func bpffsMode(data string) (o fs.Ownership, ok bool) {
 	return fs.Ownership{Mode: &mode}, true
 }
 
-// bpffsPlain is the mode of a bpffs that is mounted without options, and bpffsFirst that of the one that is there from the
+// bpffsPlain is the mode of a bpffs that is mounted without options, and bpffsFirst the mode of the one that is there from the
 // start, as systemd mounts it.
 const (
 	bpffsPlain = 0o1777

@@ -68,7 +68,7 @@ func (s *supervisor) askOf(c *notify.Caller, q *wire.Question, f *os.File) wire.
 	return r
 }
 
-// maxObject is the largest size of a module's file in bytes; maxArguments that of its
+// maxObject is the largest size of a module's file in bytes; maxArguments the largest size of its
 // arguments. elfHeader is the size of an ELF header.
 const (
 	maxObject    = 16 << 20

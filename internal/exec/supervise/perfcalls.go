@@ -175,7 +175,7 @@ type swap struct {
 	flags uint32
 }
 
-// swaps are those of all threads.
+// swaps are the exchanges of all threads.
 type swaps struct {
 	any atomic.Bool
 	mu  sync.Mutex
@@ -204,7 +204,7 @@ func (s *supervisor) swapIn(c *notify.Caller, fd int, memory *os.File) unix.Errn
 	return 0
 }
 
-// swapBack makes the caller's descriptors refer to our files again, and drops those of threads that have ended.
+// swapBack makes the caller's descriptors refer to our files again, and drops the exchanges of threads that have ended.
 func (s *supervisor) swapBack(c *notify.Caller) {
 	if !s.swaps.any.Load() {
 		return

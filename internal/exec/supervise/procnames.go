@@ -33,7 +33,7 @@ type openFlags struct {
 }
 
 // mayBeOurs reports whether openProc or openMounts may have to answer a call that opens a
-// file: part of the name is that of a list of mounts, or of a file that a module has made in
+// file: part of the name is the name of a list of mounts, or of a file that a module has made in
 // /proc. Links are not followed there, so other calls need not be looked at.
 func (s *supervisor) mayBeOurs(c *notify.Caller, call *calls.Row) bool {
 	const most = 256

@@ -22,7 +22,7 @@ const (
 	UnameHost    = "host"
 )
 
-// Supervision is that of a command and of what it leaves behind.
+// Supervision supervises a command and what it leaves behind.
 type Supervision struct {
 	Over    chan struct{} // closed when no process has the filter any more, or none ever had
 	sockets [2]*os.File

@@ -48,7 +48,7 @@ type Message struct {
 	Head     [][]byte
 	HeadErr  syscall.Errno // for the file after those in Head
 
-	Question *Question // if it is not a call for the guest to repeat; Nr and Args are those of the call that it is asked for
+	Question *Question // if it is not a call for the guest to repeat; Nr and Args describe the call that it is asked for
 }
 
 // MaxPacket is the largest size of a message in bytes.
@@ -80,9 +80,9 @@ func (m *Message) fork() (f host.Fork, ok bool) { return activity.PlainFork(m.Nr
 type Question struct {
 	Do    string // one of the words below
 	Args  int    // init: how many bytes of the file are the arguments; the object follows
-	Flags uint32 // init: those of finit_module(2); delete: those of delete_module(2)
+	Flags uint32 // init: of finit_module(2); delete: of delete_module(2)
 	Name  string // delete: of the module
-	// actFor: the thread whose requests are those of the message's thread from now on; 0
+	// actFor: the thread whose requests count as the message's thread's from now on; 0
 	// ends that.
 	Thread int
 	// own: what the mount options of tracefs or debugfs (Name) say.
@@ -92,7 +92,7 @@ type Question struct {
 	Null         bool
 	// hello: as --mirror says.
 	Mirror string
-	// perf: the arguments but for the attr, which is the file. perfMap: those of mmap(2).
+	// perf: the arguments but for the attr, which is the file. perfMap: the arguments of mmap(2).
 	Perf           *perffd.OpenArgs
 	FD             int
 	Length, Offset uint64
@@ -237,7 +237,7 @@ type Entry struct {
 // elsewhere are the directories whose files are at their places anyway.
 var elsewhere = []string{hostview.DebugfsDir, hostview.TracefsDir, "/sys/module"}
 
-// entriesOf returns those of the entries that are not there from the start.
+// entriesOf returns the entries that are not there from the start.
 func entriesOf(all []*kernel.Entry) []Entry {
 	list := []Entry{}
 	for _, e := range all {

@@ -16,7 +16,7 @@ import (
 // ErrFormat means that bytes are no BTF.
 var ErrFormat = errors.New("no BTF")
 
-// Spec is the BTF of a kernel, or of a module together with that of its kernel. One goroutine at a
+// Spec is the BTF of a kernel, or of a module together with its kernel's. One goroutine at a
 // time may use it.
 type Spec struct {
 	spec  *ebpf.Spec

@@ -26,7 +26,7 @@ const (
 type Page struct{ Tag, Off uint64 }
 
 // Pages is one of a vCPU's two TLBs. A page has two places in it, so that two pages whose
-// addresses end alike, as those of a task's stack and of its task_struct may, do not drive
+// addresses end alike, as the ends of a task's stack and of its task_struct may, do not drive
 // each other out.
 type Pages [1 << pageBits]Page
 

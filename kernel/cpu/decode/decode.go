@@ -340,7 +340,7 @@ func (d *decoder) width(w width) uint8 {
 	return uint8(w)
 }
 
-// operandSize is that of an instruction that is not of byte size.
+// operandSize is the size of an instruction that is not of byte size.
 func (d *decoder) operandSize() uint8 {
 	switch {
 	case d.rex&8 != 0:

@@ -18,7 +18,7 @@ type row struct {
 	src   width // of the source, if it is another; Imm has it
 	imm   imm
 	value uint64 // of iConst
-	form  uint8  // bits of Inst.Form beside those of the encoding
+	form  uint8  // bits of Inst.Form beside the encoding's
 	a, b  uint8
 	rep   bool // f2 and f3 repeat it
 
@@ -46,7 +46,7 @@ const (
 	eModRM     // ModRM is read, and names nothing
 )
 
-// width is that of an operation or an operand: a number of bytes, or what depends on
+// width is how wide an operation or an operand is: a number of bytes, or what depends on
 // prefixes.
 type width uint8
 

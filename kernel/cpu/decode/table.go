@@ -8,7 +8,7 @@ package decode
 type Code = uint16
 
 // The order of the first eight is the processor's (opcode bits 3 to 5), as is
-// that of ROL to SAR (ModRM bits 3 to 5), and of BT to BTC.
+// the order of ROL to SAR (ModRM bits 3 to 5), and of BT to BTC.
 const (
 	ADD Code = iota
 	OR

@@ -12,7 +12,7 @@ import (
 // This file has the handlers of what kernels are made of: moves, arithmetic, branches,
 // the stack. Where memory is not in the TLB, they leave the instruction to exec.
 
-// address is that of the memory operand of o, which has no prefix 67.
+// address returns the address of the memory operand of o, which has no prefix 67.
 func (c *CPU) address(o *Op) uint64 {
 	return c.Place(o.Base) + c.Place(o.Index)<<(o.Scale&3) + o.Disp + c.Place(o.Seg)
 }

@@ -157,7 +157,7 @@ func resultFlags(res uint64, top uint) uint64 {
 	return f
 }
 
-// setStatus replaces the flags of what by those of f, and keeps the others.
+// setStatus replaces the flags of what by f's, and keeps the others.
 func (c *CPU) setStatus(what, f uint64) {
 	c.Settle()
 	c.RFlags = c.RFlags&^what | f&what

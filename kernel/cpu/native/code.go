@@ -144,7 +144,7 @@ func (c *Code) empty() {
 	}
 }
 
-// address is that of an offset.
+// address returns the address of an offset.
 func (c *Code) address(off int) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(c.x))) + uintptr(off)
 }

@@ -98,7 +98,7 @@ func (t *translator) miss(m *tlbMiss) {
 	t.returnWith(m.exit)
 }
 
-// pageOfDX makes an address in DX that of its page.
+// pageOfDX makes an address in DX the address of its page.
 func (t *translator) pageOfDX() {
 	t.ALUMI32(emit.And, 8, emit.R(emit.DX), ^uint32(mem.PageMask))
 }

@@ -38,10 +38,10 @@ const (
 	Exit
 )
 
-// Event is a process event. IDs are those of the initial pid namespace.
+// Event is a process event. IDs are as in the initial pid namespace.
 type Event struct {
 	Kind     Kind
-	TID, PID int // thread and process; for Fork, those of the parent
+	TID, PID int // thread and process; for Fork, the parent's
 
 	ChildTID, ChildPID int // Fork: the new thread
 	Code               int // Exit: status as wait(2) returns it

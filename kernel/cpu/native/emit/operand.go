@@ -36,7 +36,7 @@ func (r Reg) extended() bool { return r != none && r&8 != 0 }
 func (r Reg) low() byte { return byte(r) & 7 }
 
 // needsREX says whether the register's lowest byte is named by REX only: without it, the
-// number is that of AH to BH.
+// number is the register's number, which AH to BH have, too.
 func (r Reg) needsREX() bool { return SP <= r && r <= DI }
 
 // Arg is what ModRM names: a register or a memory operand.

@@ -142,7 +142,7 @@ func settleSystem(c *record.Case, form string, results []byte) ([]byte, error) {
 		c.CR2 = c.After.Sys[record.CR2]
 	}
 	if form == "SYS STI" && c.After.RIP == record.CodeAddr+2 {
-		c.After.RIP-- // QEMU puts off the trap, as that of an interrupt, until the nop is over
+		c.After.RIP-- // QEMU puts off the trap, as an interrupt's, until the nop is over
 	}
 	if strings.HasPrefix(form, "SYS PUSHF") && c.Vector == record.NoVector {
 		c.After.Mem[c.After.R[rsp]-c.Window+1] &^= 1 // the single-step flag

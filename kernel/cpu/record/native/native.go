@@ -50,7 +50,7 @@ type Job struct {
 // Step is one instruction of a job.
 type Step struct {
 	RIP         uint64
-	Mask, Flags uint16 // after it the flags in Mask are set to those of Flags
+	Mask, Flags uint16 // after it the flags in Mask are set as in Flags
 	Rep         bool   // a string instruction, which may stand still
 }
 
