@@ -20,7 +20,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// caller calls the guest's functions that register probes. Handlers are those of the
+// caller calls the guest's functions that register probes. Handlers belong to the
 // module kprobe_handlers.
 type caller struct {
 	*kprobefs.Kernel

@@ -33,8 +33,8 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// handlerPlaces are where FuzzHandler sets its probe: a handler there is called as that of
-// a breakpoint, as that of an fentry site, and at a return.
+// handlerPlaces are where FuzzHandler sets its probe: a handler there is called as at
+// a breakpoint, as at an fentry site, and at a return.
 var handlerPlaces = []string{"inside", "entry", "return"}
 
 // FuzzHandler has a probe whose handler consists of arbitrary bytes. The kernel may panic,

@@ -40,8 +40,8 @@ func (k *Kernel) newModules() *module.Loader {
 	})
 }
 
-// Insmod loads a module with arguments, NAME or NAME=VALUE. Its errors are those of
-// module.Loader.Insert; said is what the kernel has logged meanwhile. It keeps ko.
+// Insmod loads a module with arguments, NAME or NAME=VALUE. Its errors are
+// module.Loader.Insert's; said is what the kernel has logged meanwhile. It keeps ko.
 func (k *Kernel) Insmod(ko []byte, args string) (said []string, err error) {
 	if k.view.vm != nil {
 		return nil, errOneKernel

@@ -611,7 +611,7 @@ func logOf(s *kprobefs.Kernel) (texts []string) {
 }
 
 // TestListWhileLoading lists the modules, as /proc/modules and an oops do, while others load
-// and unload. A module is listed when it has its memory, and each field is that of one moment;
+// and unload. A module is listed when it has its memory, and each field is of one moment;
 // `go test -race` sees a field that is read while the loader sets it.
 func TestListWhileLoading(t *testing.T) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})

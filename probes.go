@@ -34,7 +34,7 @@ const (
 )
 
 // Register is register_kprobe: from now on p's handlers are called when a vCPU reaches
-// the probed address. The errors are those of kprobes.Kprobes.Register: ENOENT for an
+// the probed address. The errors are kprobes.Kprobes.Register's: ENOENT for an
 // unknown symbol, EILSEQ for an address inside an instruction, EINVAL for one that must
 // not be probed, for a nil p, and for a p that has both an address and a symbol: as on Linux,
 // Register sets p.Addr, and who registers p again clears it first. On Linux p would then be disabled,

@@ -224,7 +224,7 @@ func parsePage(t *testing.T, page []byte) (events, lost uint64) {
 	return events, lost
 }
 
-// readTrace reads trace, or that of one vCPU, repeatedly.
+// readTrace reads trace, or one vCPU's, repeatedly.
 func readTrace(ctx context.Context, a *tracing.Array, cpu int) {
 	var b []byte
 	for ctx.Err() == nil {

@@ -19,8 +19,8 @@ import (
 type Release struct {
 	Linux    release.Version // its name is Linux.String()
 	Image    string          // the guest that it boots, a name for guest.Image
-	Kernel   string          // uname -r if it is that of a distribution's kernel; "" means a name of our own
-	Banner   string          // /proc/version if it is that of another kernel's file: "Linux version ... #1 SMP ..."
+	Kernel   string          // uname -r if it is a distribution's kernel's; "" means a name of our own
+	Banner   string          // /proc/version if it is another kernel's, of its file: "Linux version ... #1 SMP ..."
 	Build    string          // the beginning of uname -v: "#1 SMP PREEMPT_DYNAMIC"
 	Vermagic string          // vermagic of its modules, after uname -r
 	Modules  release.Version // the release whose modules it loads as well; 0 means none
@@ -61,7 +61,7 @@ const (
 )
 
 // OptionsOf returns the options of a version's kernel with its default configuration. Of a version
-// that cannot be emulated they are those of DefaultRelease.
+// that cannot be emulated they are DefaultRelease's.
 func OptionsOf(v Version) Options {
 	r, err := ParseRelease(v.String())
 	if err != nil {
@@ -70,7 +70,7 @@ func OptionsOf(v Version) Options {
 	return Options{Release: r, Config: r.Config}
 }
 
-// rename returns the function that maps names in the image, which are those of 6.1, to
+// rename returns the function that maps names in the image, which are 6.1's, to
 // the release's names, or nil if they are the same.
 func (r Release) rename() func(string) string {
 	names := release.Rename(r.Linux)
@@ -212,8 +212,8 @@ func (r Release) types() []byte {
 func (r Release) vermagic() string { return r.Uname() + " " + r.Vermagic }
 
 // ownVermagics returns the vermagics of modules that are built with the guest's own
-// headers: those for the release, those for the release whose modules it loads, and those of
-// modules without a struct module, whose name is not that of a distribution's kernel.
+// headers: for the release, for the release whose modules it loads, and of
+// modules without a struct module, whose name is not a distribution's kernel's.
 func (r Release) ownVermagics() []string {
 	own := []string{r.vermagic(), r.ownUname() + " " + r.Vermagic}
 	for _, of := range releases {

@@ -233,7 +233,7 @@ func TestExamplesOfEach(t *testing.T) {
 }
 
 // TestNamesOfEach: functions that the documents name have these names and not the
-// newer ones. Those of page faults and notifiers cannot be probed.
+// newer ones. Functions of page faults and notifiers cannot be probed.
 func TestNamesOfEach(t *testing.T) {
 	names := map[string][2]string{ // names that exist (- for not probeable), and names that do not
 		"2.6.25": {"do_fork do_execve do_exit sys_open printk tcp_v4_rcv vfs_read -do_page_fault -notifier_call_chain -__switch_to", "kernel_clone _printk exc_page_fault __x64_sys_open"},

@@ -111,7 +111,7 @@ func rawTypes(raw []byte, v release.Version) func() *btf.Types {
 	})
 }
 
-// handlers are those of the hits in the guest and in the VM. The guest's own text has no probes where
+// handlers handle the hits in the guest and in the VM. The guest's own text has no probes where
 // there is a VM.
 func (k *Kernel) handlers() kernel.Handlers {
 	m, v := k.Machine, k.view
@@ -161,7 +161,7 @@ func (k *Kernel) machineFiles(c machinefs.Config) machinefs.Config {
 }
 
 // ReleaseOf returns the release and the configuration of a kernel's file, with c where the file does not
-// tell: its names are its own, its behaviour is that of the emulated version whose rules hold.
+// tell: its names are its own, it behaves as the emulated version whose rules hold.
 func ReleaseOf(f *vmlinux.Kernel, c Config) (Release, Config) {
 	r := OptionsOf(f.Linux).Release
 	r.Kernel, r.Banner = f.Release, f.Banner

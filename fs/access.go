@@ -15,7 +15,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
-// Bits of access(2), which are also those of each class in st_mode.
+// Bits of access(2), which each class has in st_mode, too.
 const (
 	mayExec  = 1
 	mayWrite = 2
@@ -234,7 +234,7 @@ func (t *Tree) caller(h *fuse.InHeader) *seqfile.Caller {
 	}
 }
 
-// ActFor has requests of one thread taken for those of another, but for their user and
+// ActFor has requests of one thread taken for another's, but for their user and
 // group. With 0 they are its own again.
 func (t *Tree) ActFor(thread, other int) {
 	if other != 0 {
@@ -251,8 +251,8 @@ type Ownership struct {
 	EveryUID       bool    // UID is for all files of a tracefs, as GID is
 }
 
-// SetOwnership does what these options do. Those of debugfs are for its top directory;
-// those of tracefs, but for the mode, also for the files that come later.
+// SetOwnership does what these options do. On debugfs they are for its top directory;
+// on tracefs, except for the mode, also for the files that come later.
 func (t *Tree) SetOwnership(kind seqfile.Kind, o Ownership) {
 	if o.UID != nil {
 		uid := t.owner.user(*o.UID)

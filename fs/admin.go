@@ -8,7 +8,7 @@ import (
 )
 
 // mayMount reports whether this process mounts with mount(2): root, and an ordinary user who has been
-// given CAP_SYS_ADMIN, as a container's user is by ambient capabilities or those of the program's
+// given CAP_SYS_ADMIN, as a container's user is by ambient capabilities or by those in the program's
 // file. Root without it fails, and is told why.
 func mayMount() bool {
 	if os.Geteuid() == 0 {

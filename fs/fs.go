@@ -11,7 +11,7 @@
 // Linux, this filesystem differs from others:
 //   - a look-up gives a file a large size, but stat(2) shows 0 (see enlarge);
 //   - a READ by the page cache is refused, so that sendfile(2) and splice(2) fail
-//     and programs fall back to read(2), as they do on debugfs, except that of a file
+//     and programs fall back to read(2), as they do on debugfs, except for a file
 //     with pages (seqfile.Row.Paged), which the page cache gets one by one;
 //   - OPEN carries O_TRUNC, since truncate(2) must not clear what `>` clears;
 //   - permissions are checked here, because FUSE's default_permissions would undo the
@@ -559,7 +559,7 @@ func (f *filesystem) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	return fuse.OK
 }
 
-// StatFs is simple_statfs, except for the type, which is that of FUSE.
+// StatFs is simple_statfs, except for the type, which is FUSE's.
 func (f *filesystem) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	*out = fuse.StatfsOut{Bsize: blockSize, Frsize: blockSize, NameLen: nameMax}
 	return fuse.OK

@@ -14,7 +14,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
-// Files that are the guest's own, such as those of modules (seqfile.Row.Guest). A request
+// Files that are the guest's own, such as modules' (seqfile.Row.Guest). A request
 // becomes the system call that a program would make on Linux, and the file's own code
 // in the guest does all of it.
 //

@@ -311,8 +311,8 @@ func (f *filesystem) readNothing(id uint64) {
 // endTime is for how long a file that is spliced seems to have ended.
 const endTime = 100 * time.Millisecond
 
-// splicePage is the size of pages of the ring buffer in bytes, and has to be that of the
-// host's page cache.
+// splicePage is the size of pages of the ring buffer in bytes, and has to be
+// as in the host's page cache.
 const splicePage = 4096
 
 // Write is write(2).

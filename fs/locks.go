@@ -104,7 +104,7 @@ func (f *filesystem) flushLocks(n *node, in *fuse.FlushIn) {
 	f.tree.locks.ReleaseOwner(&n.posix, locks.Owner{Mount: f, ID: in.LockOwner, PID: f.tree.tgids.of(int(in.Pid))})
 }
 
-// releaseLocks releases the locks of h that remain: those of flock(2) and of open file
+// releaseLocks releases the locks of h that remain: the ones of flock(2) and of open file
 // descriptions.
 func (h *handle) releaseLocks() {
 	if h.locked.Load() {

@@ -490,7 +490,7 @@ func wrap(what string, err error) error {
 func Ours(dir string) bool { return mountedOurs(dir) }
 
 // Inodes is the number of inodes of the mount's tree: those that the host's kernel
-// knows, and those of fixed directories.
+// knows, and the rows of fixed directories.
 func (m *Mount) Inodes() int {
 	t := m.fs.tree.inodes
 	t.mu.Lock()

@@ -196,7 +196,7 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 	return n
 }
 
-// take sets the node's attributes to those of a new node for a row.
+// take sets the node's attributes as a new node for a row has them.
 func (n *node) take(row *seqfile.Row) {
 	now := time.Now()
 	n.mu.Lock()
@@ -249,7 +249,7 @@ func (n *node) own(o Ownership) {
 	}
 }
 
-// inherit gives a new node of tracefs its owner: that of its directory. A node is made when it
+// inherit gives a new node of tracefs its owner, its directory's. A node is made when it
 // is first looked up, its file may be older: made has been called before the directory's owner
 // was changed.
 func (n *node) inherit(dir *node) {
@@ -271,7 +271,7 @@ func (n *node) inherited() bool {
 }
 
 // made makes the nodes of all files that are below a directory of tracefs now, so that they
-// keep their owners when that of the directory changes.
+// keep their owners when the directory's changes.
 func (t *inodes) made(dir *node) {
 	if !dir.inherited() || dir.rowNow().Eventfs {
 		return

@@ -67,7 +67,7 @@ func (r *releases) forget(these ...chan struct{}) {
 
 // wait waits for the releases that came before a request through mount f, or until its
 // caller is interrupted. The RELEASE requests of other mounts may not have been read
-// yet; without f, neither may those of any mount. It calls waits before it waits, and
+// yet; without f, neither may any mount's. It calls waits before it waits, and
 // reports whether it has waited for all of them. While a debugger has stopped the machine, it
 // waits for none.
 func (r *releases) wait(f *filesystem, cancel <-chan struct{}, waits func()) bool {

@@ -103,7 +103,7 @@ type flow struct {
 
 var _ wait.Parker = (*flow)(nil)
 
-// Sequence makes the tree, which must have no mounts yet, that of a deterministic machine. It plays a script of entries
+// Sequence makes the tree, which must have no mounts yet, a deterministic machine's. It plays a script of entries
 // to it, and then closes the channel that Played returns. record, which may be nil, is called with each entry, also with those
 // of the script.
 func (t *Tree) Sequence(root *seqfile.Row, m SequencedMachine, script []journal.Entry, record func(journal.Entry)) *Sequence {
@@ -527,7 +527,7 @@ func (f *flow) seqCaller(t *Tree, h *fuse.InHeader) *seqfile.Caller {
 	}
 }
 
-// Numbers continues the numbers of threads behind those of a journal.
+// Numbers continues the numbers of threads after a journal's.
 func (q *Sequence) Numbers(entries []journal.Entry) {
 	for _, e := range entries {
 		if e.Kind == journal.Request {

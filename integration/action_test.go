@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestAction plays the steps of action.yml as a runner does, with an empty cache but that of this
+// TestAction plays the steps of action.yml as a runner does, with an empty cache but this
 // machine's Go, which stands for the network. The program tells the version of the action, and the steps set the outputs.
 func TestAction(t *testing.T) {
 	needTime(t)

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Build builds the program in a directory and returns its path. The flags are those of
-// go build. The current directory must be in the project.
+// Build builds the program in a directory and returns its path. The flags are
+// go build's. The current directory must be in the project.
 func Build(ctx context.Context, dir string, flags ...string) (string, error) {
 	program := filepath.Join(dir, "kprobefs")
 	args := append([]string{"build", "-buildvcs=false", "-o", program}, flags...)

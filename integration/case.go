@@ -84,7 +84,7 @@ func Load(dir string) ([]*Case, error) {
 
 // LoadRelease reads the cases of a directory with the recordings of another release,
 // which are in its subdirectory RELEASE: a file NAME.txtar of comment and want, or a
-// line of the file same if the text is that of the default release. Cases that were
+// line of the file same if the text is the default release's. Cases that were
 // not recorded on that release have no Want and no Kernel. A file in the subdirectory
 // that has a script is a case of that release only.
 func LoadRelease(dir, release string) ([]*Case, error) {

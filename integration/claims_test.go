@@ -16,7 +16,7 @@ import (
 
 // claims are sentences of the documentation whose numbers (groups of the pattern) the
 // tests can count. internal/tools/ftracetest checks the one about the kernel's test
-// suite; those of docs/performance.md are written by internal/tools/bench.
+// suite; the numbers of docs/performance.md are written by internal/tools/bench.
 var claims = []struct {
 	page, sentence string
 	count          func(t *testing.T) []int

@@ -251,7 +251,7 @@ func BuildSources(headers string, sources []Source) (map[string][]byte, error) {
 const ImageModules = "testdata/modules/image"
 
 // BuildImageModules returns the modules of the kernel package of the newest headers here,
-// and those of the sources of ImageModules in dir. It fails with ErrNoHeaders, and with
+// and the modules of ImageModules' sources in dir. It fails with ErrNoHeaders, and with
 // errors of package linux.
 func BuildImageModules(ctx context.Context, dir string) (map[string][]byte, error) {
 	headers, err := Headers()
@@ -285,7 +285,7 @@ func LinuxSource(release string) (string, error) {
 	return filepath.Join(cache, "kprobefs", "ftrace-"+release, "linux-source-"+release), err
 }
 
-// SampleSources are those of Linux's samples that are built, below its folder samples.
+// SampleSources are the samples of Linux that are built, below its folder samples.
 var SampleSources = []string{
 	"kprobes/kprobe_example.c", "kprobes/kretprobe_example.c", "trace_printk/trace-printk.c",
 }

@@ -25,7 +25,7 @@ func playGrammar() int {
 }
 
 // TestGrammar plays each recorded table on kprobefs. The results of each case are
-// those of Linux, or docs/reference/differences.md lists it.
+// Linux's, or docs/reference/differences.md lists it.
 func TestGrammar(t *testing.T) {
 	needFUSE(t)
 	if os.Getuid() != 0 {

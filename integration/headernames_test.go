@@ -87,7 +87,7 @@ func namesIn(t *testing.T, source string, args ...string) map[string]map[string]
 	return names
 }
 
-// TestHeaderNames compares the macros and inline functions of our headers with those of
+// TestHeaderNames compares the macros and inline functions of our headers with
 // Debian's, where both have a header. What ours lack is on a page, with the reason.
 func TestHeaderNames(t *testing.T) {
 	needTools(t)

@@ -88,7 +88,7 @@ func builds(c *Case) bool {
 	return true
 }
 
-// buildWithOwn builds those of the modules that build, and returns the objects.
+// buildWithOwn builds the modules that build, and returns the objects.
 func buildWithOwn(t *testing.T) map[string][]byte {
 	t.Helper()
 	headers, dir := unpackHeaders(t, "6.1"), t.TempDir()
@@ -130,7 +130,7 @@ func buildWithOwn(t *testing.T) map[string][]byte {
 }
 
 // guideModule returns what the first block of the guide about modules has: commands of the user's
-// shell, those of the shell below exec, and what the latter print.
+// shell, the ones of the shell below exec, and what the latter print.
 func guideModule(t *testing.T) (outer, inner, printed string) {
 	t.Helper()
 	b, err := os.ReadFile("../docs/guide/modules.md")

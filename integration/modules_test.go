@@ -149,7 +149,7 @@ cp $1/MODULE.ko machine/modules
 
 // TestModuleFields: the fields of struct kprobe and struct kretprobe as modules see
 // them, in particular nmissed while probes are registered. The texts of 5.10 and 6.1
-// were logged by the module on Debian's kernels. That of 2.6 is 5.10's, except for
+// were logged by the module on Debian's kernels. 2.6's is 5.10's, except for
 // the flags, which unregistering does not change there, and for the probe at an
 // entry, which is not special.
 func TestModuleFields(t *testing.T) {

@@ -221,7 +221,7 @@ func said(log, prefix string) string {
 	return b.String()
 }
 
-// TestOldContexts: handlers run with preemption disabled, and those of a breakpoint with
+// TestOldContexts: handlers run with preemption disabled, and a breakpoint's with
 // interrupts disabled, also where a hooked call returns: there is a probe in a trap, too
 // (documents 000 and 002). Document 001 has return handlers run without interrupts
 // disabled. No probe can be set at the trampoline, which implements kprobes.
@@ -271,7 +271,7 @@ func inOrder(t *testing.T, log string, lines []string) {
 }
 
 // TestOldTraces: dump_stack in handlers. Up to 2.6.32 a probe that is alone at its place
-// has no aggr_pre_handler, and the task's line and the addresses are those of logs of
+// has no aggr_pre_handler, and the task's line and the addresses are as in logs of
 // the time.
 func TestOldTraces(t *testing.T) {
 	const addr = `\[<ffffffff[0-9a-f]{8}>\]`

@@ -22,7 +22,7 @@ var usualPlaces = strings.NewReplacer(
 )
 
 // TestUsualPlaces: what modules make in /dev and /sys is there from the return of insmod
-// to that of rmmod, for root and for an ordinary user.
+// to rmmod's, for root and for an ordinary user.
 func TestUsualPlaces(t *testing.T) {
 	needFUSE(t)
 	needBusybox(t)

@@ -12,7 +12,7 @@ import (
 // releases are the releases other than 6.1 on which all scripts were recorded.
 var releases = [...]string{"5.10", "6.12"}
 
-// A difference is a script whose output here, as another release, is that of 6.1
+// A difference is a script whose output here, as another release, is 6.1's
 // instead of that release's. docs/reference/differences.md lists it too.
 type difference struct {
 	why string

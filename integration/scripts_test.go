@@ -194,7 +194,7 @@ func run(t *testing.T, c *Case, user asUser) (string, int) {
 	if c.Release != "" {
 		flags = append(flags, "--release", c.Release)
 	}
-	// Scripts say the same with either, but for those about calls: those of 6.1 are played
+	// Scripts say the same with either, except for those about calls: 6.1's are played
 	// with the default, all, the others with changes.
 	if c.Release != "" && !strings.HasPrefix(c.Name, "mirror_") {
 		flags = append(flags, "--mirror", "changes")

@@ -7,7 +7,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
-// Oopses and stack traces as kernels before 5.10 print them. The forms are those of logs
+// Oopses and stack traces as kernels before 5.10 print them. The forms are taken from logs
 // in public mailing lists, which release.Changes names.
 
 // oldFaultLines prints the first lines of a page fault's oops, as up to 4.15.

@@ -34,7 +34,7 @@ func (k *Kprobes) checkAddress(addr uint64) error {
 }
 
 // blacklist is what must not be probed, because the handling of a probe runs through it. Its methods may be
-// called with any lock: the ranges are those of Tables, which change with modules only.
+// called with any lock: the ranges come from Tables, which change with modules only.
 type blacklist struct {
 	tables  interface{ Blacklist() []abi.Range } // Tables
 	symbols Symbols

@@ -52,7 +52,7 @@ func emulate(code *slotCode, t *abi.Trap) bool {
 }
 
 // emulateIF emulates cli, sti, pushf and popf, which must act on the flags of the
-// probed code, not on those of the single step.
+// probed code, not on the single step's.
 func emulateIF(opcode byte, t *abi.Trap) bool {
 	switch opcode {
 	case 0xfa:

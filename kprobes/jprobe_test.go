@@ -211,7 +211,7 @@ func TestJprobeCalls(t *testing.T) {
 		t.Errorf("%d hits, %d post-handlers, missed %d", hits, after, jp.Kprobe.Missed())
 	}
 	pre := &kprobes.Kprobe{SymbolName: "int_sqrt", PreHandler: func(h *kprobes.Hit) int {
-		if h.Preempt&abi.PreemptMask != 1 { // that of its own breakpoint
+		if h.Preempt&abi.PreemptMask != 1 { // its own breakpoint's
 			t.Errorf("preempt_count %#x", h.Preempt)
 		}
 		return 0

@@ -160,7 +160,7 @@ func (k *Kprobes) DisableRetprobe(rp *Retprobe, by ...*Hit) error {
 // no list has a cycle at any time, instances are never freed while their pool is in use (the
 // reader's pointer keeps it), and what is found belongs to the slot that was asked for, because a
 // slot lies on one task's stack. If the call that uses the slot changes meanwhile, the address
-// is that of the call before or after, as on Linux, where the stack of a running task cannot
+// belongs to the call before or after, as on Linux, where the stack of a running task cannot
 // be relied on either (rethook_find_ret_addr warns of it).
 type taskHooks struct {
 	first atomic.Pointer[Instance] // the newest
@@ -281,7 +281,7 @@ func (c *hookedCalls) flush(task uint64) {
 // Return resolves a return address in a slot of the task's stack for an unwinder. For
 // the trampoline's address, real is the word that the slot held before the call was
 // hooked, or 0 if that is not known. Stack traces of 6.1 show real
-// (unwind_recover_rethook), those of older releases the trampoline. Other addresses are
+// (unwind_recover_rethook), stack traces of older releases show the trampoline. Other addresses are
 // returned unchanged. It takes no lock.
 func (hs *Hits) Return(task, slot, addr uint64) (shown, real uint64) {
 	if addr == 0 || addr != hs.returning.trampoline.Load() {
@@ -294,7 +294,7 @@ func (hs *Hits) Return(task, slot, addr uint64) (shown, real uint64) {
 	return real, real
 }
 
-// LastFrame reports whether stack traces end at this address: those of 5.10 end in the
+// LastFrame reports whether stack traces end at this address: 5.10's end in the
 // trampoline. It takes no lock.
 func (hs *Hits) LastFrame(ip uint64) bool {
 	if hs.has[release.ReturnIP] {

@@ -215,7 +215,7 @@ func (k *Kprobes) Points() []PointInfo {
 	return infos
 }
 
-// TableSize returns the number of addresses in the table: those of Points, and those
+// TableSize returns the number of addresses in the table: the ones of Points, and those
 // without probes whose jump is still to be removed.
 func (k *Kprobes) TableSize() int {
 	k.mu.look()

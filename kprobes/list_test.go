@@ -18,7 +18,7 @@ func recordText(k *kprobes.Kprobes, bucket int, hide bool) (b []byte) {
 }
 
 // checkText compares the text of kprobes/list, of which buckets may be kept from the last
-// call, with that of the records. The optimizer may change a bucket meanwhile.
+// call, with what the records say. The optimizer may change a bucket meanwhile.
 func checkText(k *kprobes.Kprobes) error {
 	for i := range kprobes.Buckets {
 		before := recordText(k, i, false)
@@ -77,7 +77,7 @@ func TestListOfModules(t *testing.T) {
 }
 
 // BenchmarkList makes the text of kprobes/list for 10,000 probes; an operation is a
-// line. "again" is that of probes that have not changed since.
+// line. "again" is for probes that have not changed since.
 func BenchmarkList(b *testing.B) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
 	if err != nil {

@@ -213,7 +213,7 @@ func TestJprobeDies(t *testing.T) {
 	var hits, atomicHits [2]int
 	m.register(&kprobes.Kprobe{SymbolName: "vfs_read", PreHandler: func(h *kprobes.Hit) int {
 		hits[h.CPU]++
-		if h.Preempt&abi.PreemptMask != 1 { // that of the breakpoint
+		if h.Preempt&abi.PreemptMask != 1 { // the breakpoint's
 			atomicHits[h.CPU]++
 		}
 		return 0

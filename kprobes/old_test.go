@@ -160,7 +160,7 @@ func TestKretprobeBUG(t *testing.T) {
 
 // TestKretprobeBUGOnMachine: a task that reaches the trampoline without a hooked call
 // dies, and the kernel goes on. 6.1's message was seen on Linux. An oops shows the place
-// twice: the second time as that of the first oops since boot.
+// twice: the second time as the first oops since boot.
 func TestKretprobeBUGOnMachine(t *testing.T) {
 	for _, tc := range []struct {
 		release, trampoline string

@@ -6,7 +6,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// detourSize is the length of a detour in bytes: that of the code, rounded up to words, and
+// detourSize is the length of a detour in bytes: the code's, rounded up to words, and
 // what is behind it.
 func detourSize(region int) int { return opOffset(region) + kprobes.OpSize }
 

@@ -392,7 +392,7 @@ type tainted struct {
 	c Config
 }
 
-// Read returns the number and a newline, as that of an integer.
+// Read returns the number and a newline, as an integer's.
 func (p tainted) Read(n int, pos int64) []byte {
 	if pos != 0 {
 		return nil

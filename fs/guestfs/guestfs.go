@@ -1,5 +1,5 @@
 // Package guestfs shows the files that guest code has made in its own filesystems, such
-// as those of modules in debugfs, proc, sysfs and /dev.
+// as modules make in debugfs, proc, sysfs and /dev.
 package guestfs
 
 import (

@@ -196,7 +196,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 }
 
 // Next returns the next entry, or io.EOF at the end. io.ErrUnexpectedEOF means that the file
-// ends inside an entry, as that of a program does which was killed.
+// ends inside an entry, as happens when its program was killed.
 func (j *Reader) Next() (Entry, error) {
 	k, payload, err := j.frame()
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package locks is fs/locks.c: the owners of the advisory locks of a file and the
 // requests that wait for one. There are two kinds of locks: ranges of bytes (fcntl(2):
-// those of a process and those of an open file description) and whole files (flock(2)).
+// of a process and of an open file description) and whole files (flock(2)).
 // The kinds do not conflict with each other, so a file of the tree has a File for each.
 //
 // A release of a lock wakes the waiting requests in the order of their arrival. A
@@ -190,7 +190,7 @@ func (t *Table) unblock(w *waiter) {
 	t.blocked = slices.DeleteFunc(t.blocked, func(o *waiter) bool { return o == w })
 }
 
-// ReleaseOwner releases the locks of o, as close(2) does for those of a process.
+// ReleaseOwner releases the locks of o, as close(2) does for a process's.
 func (t *Table) ReleaseOwner(f *File, o Owner) {
 	t.release(f, func(l Lock) bool { return l.Owner.is(o) && !l.Owner.OFD })
 }

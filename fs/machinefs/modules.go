@@ -40,7 +40,7 @@ type ModuleDir struct {
 }
 
 // options holds the arguments of modules by name, in the order in which they were set.
-// The text is that of a file in modprobe.d.
+// The text has the form of a file in modprobe.d.
 type options []moduleOptions
 
 type moduleOptions struct{ name, args string }
@@ -130,7 +130,7 @@ func (d *ModuleDir) openInsmod(context.Context, *seqfile.OpenInfo) (seqfile.File
 	return &moduleCopy{&moduleFile{dir: d, name: "insmod", header: true}}, nil
 }
 
-// Insert loads a module and lists its object. Its errors are those of module.Loader, and
+// Insert loads a module and lists its object. Its errors are module.Loader's, and
 // ENOMEM. It keeps ko.
 func (d *ModuleDir) Insert(ctx context.Context, ko []byte, o module.Options) error {
 	data, err := d.clone(ko)
@@ -157,7 +157,7 @@ func (d *ModuleDir) list(f *moduleFile, module string) {
 	}
 }
 
-// Remove unloads a module and removes its object. Its errors are those of module.Loader.
+// Remove unloads a module and removes its object. Its errors are module.Loader's.
 func (d *ModuleDir) Remove(ctx context.Context, name string, force bool) error {
 	if err := d.loader.Remove(ctx, name, force); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (d *ModuleDir) Rows() []*seqfile.Row {
 	return rows
 }
 
-// Find returns the row of an object by the name of its file, or by that of its module.
+// Find returns the row of an object by the name of its file, or by its module's.
 func (d *ModuleDir) Find(name string) *seqfile.Row {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +215,7 @@ func (f *moduleFile) row(name string) *seqfile.Row {
 	return &seqfile.Row{Name: name, Mode: 0o400, Gen: f.gen, Open: f.open}
 }
 
-// named returns the object whose file has a name, or whose module has that of such a
+// named returns the object whose file has a name, or whose module has the name of such a
 // file; mu is held.
 func (d *ModuleDir) named(name string) *moduleFile {
 	if f := d.find(name); f != nil || !strings.HasSuffix(name, ".ko") {

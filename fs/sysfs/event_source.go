@@ -14,7 +14,7 @@ var eventFormats = map[string]map[string]string{
 	"uprobe": {"retprobe": "config:0", "ref_ctr_offset": "config:32-63"},
 }
 
-// Bus is the directory /sys/bus. types are those of perf_event_open(2), by device.
+// Bus is the directory /sys/bus. types are perf_event_open(2)'s, by device.
 func Bus(types map[string]uint32) *seqfile.Row {
 	devices := seqfile.Table{}
 	for _, name := range slices.Sorted(maps.Keys(types)) {

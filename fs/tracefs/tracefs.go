@@ -156,7 +156,7 @@ func eventsMode(a *tracing.Array) uint32 {
 // possible: each look-up of a path below it passes here, and there are hundreds of events.
 type eventsDir struct{ a *tracing.Array }
 
-// systemDir is the directory of a subsystem. That of ftrace itself has only events.
+// systemDir is the directory of a subsystem. The directory of ftrace itself has only events.
 type systemDir struct {
 	a *tracing.Array
 	s tracing.Subsystem

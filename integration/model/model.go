@@ -1,5 +1,5 @@
 // Package model predicts the contents of files after a sequence of operations, and
-// executes random sequences to compare. Tests pass it the files: those of a mount, or
+// executes random sequences to compare. Tests pass it the files: a mount's, or
 // of a tree in the same process.
 package model
 

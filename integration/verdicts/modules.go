@@ -103,7 +103,7 @@ func (p *ModulePlaces) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-// textSections are those of a module's text that stay after its init function.
+// textSections are the sections of a module's text that stay after its init function.
 var textSections = []string{".text", ".text.unlikely", ".exit.text"}
 
 // ModuleAsker returns what answers for a kernel of Debian with some of its modules.
@@ -149,7 +149,7 @@ func ChooseModulePlaces(k *vmlinux.Kernel, modules []string, n int) []ModulePlac
 	return all
 }
 
-// pageSize is that of a page. The last function of a module's text seems to extend to the end of the page.
+// pageSize is a page's size in bytes. The last function of a module's text seems to extend to the end of the page.
 // Linux decodes it up to there when a probe in it could become a jump, and an instruction that ends
 // beyond the page makes 6.12 oops (ovl_exit of overlay), so it is not asked about it.
 const pageSize = 4096

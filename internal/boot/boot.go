@@ -117,7 +117,7 @@ type MachineFlags struct {
 	kernelfile.Flags
 }
 
-// AddTo adds the flags to those of a command.
+// AddTo adds the flags to a command's.
 func (f *MachineFlags) AddTo(flags *pflag.FlagSet) {
 	f.Flags.AddTo(flags)
 	flags.Var(cpuCount{&f.CPUs}, "cpus", "vCPUs of the emulated kernel (default: this machine's)")
@@ -216,7 +216,7 @@ func (f *MachineFlags) Hello(r kprobefs.Release) wire.Hello {
 }
 
 // Options parses the flags. An invalid value is a cli.UsageError, with EINVAL; other errors are
-// those of a module's file, and of an engine that this machine cannot have.
+// of a module's file, and of an engine that this machine cannot have.
 func (f *MachineFlags) Options() (o Options, err error) {
 	if o, err = f.parse(); err != nil {
 		return o, cli.Misused(err)

@@ -91,7 +91,7 @@ func WithUsage(c *cobra.Command, err error) error {
 	return &UsageError{err, fmt.Sprintf("Usage:\n  %s\n\n'%s --help' tells more.\n", c.UseLine(), c.CommandPath())}
 }
 
-// CheckEmpty fails for a flag that is given an empty value, most often that of a variable
+// CheckEmpty fails for a flag that is given an empty value, most often from a variable
 // that is not set, instead of taking it for the default.
 func CheckEmpty(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {

@@ -11,7 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs"
 )
 
-// CommandArgs converts the arguments that the program was called with to those of our
+// CommandArgs converts the arguments that the program was called with to the ones of our
 // commands; args[0] is the name under which it was called.
 func CommandArgs(root *cobra.Command, args []string) ([]string, error) {
 	if len(args) == 0 {
@@ -29,7 +29,7 @@ func IsHelper(args []string) bool {
 }
 
 // HelperArgs converts the arguments that mount(8) passes to its helpers, `SOURCE MNT
-// [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE.SUBTYPE]`, to those of the mount command.
+// [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE.SUBTYPE]`, to the mount command's.
 func HelperArgs(args []string) ([]string, error) {
 	var dirs, flags []string
 	for i := 0; i < len(args); i++ {
@@ -59,7 +59,7 @@ func HelperArgs(args []string) ([]string, error) {
 }
 
 // MountArgs converts the arguments that mount(8) passes through mount.fuse3,
-// `SOURCE MNT -o OPTIONS` or `MNT -o OPTIONS`, to those of the mount command. There
+// `SOURCE MNT -o OPTIONS` or `MNT -o OPTIONS`, to the mount command's. There
 // always are options. Arguments without them, or whose last one is not a directory, are a
 // misspelt command, and must not mount anything.
 func MountArgs(root *cobra.Command, args []string) ([]string, error) {

@@ -160,7 +160,7 @@ func hide(all []look.Instruction) {
 	}
 }
 
-// TestLife: the picture of a history, and that of one whose beginning is not kept.
+// TestLife: the picture of a history, and of one whose beginning is not kept.
 func TestLife(t *testing.T) {
 	probes := look.ParseProbes(read(t, "probed"))
 	p, ok := look.FindProbe(probes, "vfs_read+0xc")

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// charWidth and lineHeight are those of the monospaced text, in the picture's units. A font may be
+// charWidth and lineHeight are the monospaced text's, in the picture's units. A font may be
 // somewhat narrower.
 const (
 	charWidth  = 7.3

@@ -22,7 +22,7 @@ type Flags struct {
 	Symbols string
 	CPU     string // for which the kernel chooses code, as --cpu says
 
-	Shown  wire.Shown      // the kernel of a tree that is mounted already, if it is that of a file
+	Shown  wire.Shown      // the kernel of a tree that is mounted already, if it is a file's
 	Kernel *vmlinux.Kernel // of File, once it has been loaded
 }
 
@@ -75,7 +75,7 @@ func (f *Flags) Load() (*vmlinux.Kernel, error) {
 	return f.Kernel, err
 }
 
-// IsShown reports whether the kernel is that of a file.
+// IsShown reports whether the kernel is a file's.
 func (f *Flags) IsShown() bool { return f.File != "" || f.Shown != (wire.Shown{}) }
 
 // chooseCPU adds the flag --cpu.
@@ -86,7 +86,7 @@ func chooseCPU(flags *pflag.FlagSet, at *string) {
 // DefaultCPU is the value of --cpu without one.
 const DefaultCPU = "default"
 
-// readKernel reads a kernel with its symbols, those of a file if there is one.
+// readKernel reads a kernel with its symbols, a file's if there is one.
 func readKernel(file, symbols string, cpu vmlinux.CPU, noCache bool) (*vmlinux.Kernel, error) {
 	o := vmlinux.Options{CPU: cpu}
 	b, err := os.ReadFile(file)

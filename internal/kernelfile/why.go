@@ -330,7 +330,7 @@ func (f *whyFlags) open(probes []why.Probe) (kernels []asked, end func(), err er
 	return kernels, func() {}, nil
 }
 
-// typesOf returns the types of a kernel's functions and of those of its modules, from the image or from
+// typesOf returns the types of a kernel's functions and of its modules', from the image or from
 // a file of their own.
 func typesOf(k *vmlinux.Kernel, image, own string) (func(module string) *btf.Types, error) {
 	raw, from := k.BTF, image
@@ -478,7 +478,7 @@ func (f *whyFlags) guest() (kernels []asked, end func(), err error) {
 	return []asked{newAsked(r.Uname(), c)}, func() { _ = k.Close() }, nil
 }
 
-// guestRelease returns the release of the tree that is asked, or that of --release.
+// guestRelease returns the release of the tree that is asked, or the one of --release.
 func (f *whyFlags) guestRelease() (kprobefs.Release, error) {
 	if f.at.Dir == "" {
 		return kprobefs.ParseRelease(f.release)

@@ -1,5 +1,5 @@
 // Package look reads the files of a tree that tell about the emulated kernel's probes, text, trace
-// and log, and makes values of them: those of probes, text and trace have a JSON form, and lines
+// and log, and makes values of them: probes, text and trace have a JSON form, and lines
 // for people. All who show these files use it, so that each of them is parsed in one place.
 //
 // Whole files are read with a ReadFile, of a mounted tree (Files) or of a kernel in the same

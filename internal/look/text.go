@@ -24,7 +24,7 @@ type Instruction struct {
 	Patch   string        `json:"patch,omitempty"` // int3, jump or call
 	Was     []Instruction `json:"was,omitempty"`   // what the patch replaces
 	Probe   *TextProbe    `json:"probe,omitempty"`
-	Source  *Source       `json:"source,omitempty"` // where another line begins than that of the instruction before
+	Source  *Source       `json:"source,omitempty"` // where another line begins than the instruction's before
 }
 
 // Source is a line of C.
@@ -84,7 +84,7 @@ func noFunction(name string) error {
 	return fmt.Errorf("%q: no function of the kernel, or of a module, has this name: %w", name, syscall.ENOENT)
 }
 
-// ParseFunctions reads a file of machine/text and that of machine/copies. It fails if they are not
+// ParseFunctions reads a file of machine/text and the one of machine/copies. It fails if they are not
 // of the same functions.
 func ParseFunctions(text, outside string) ([]Function, bool) {
 	functions := parseText(text)

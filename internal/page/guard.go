@@ -100,7 +100,7 @@ func (p *Page) knows(r *http.Request) bool {
 
 // checkHost refuses a request to another name than this host's own: a page elsewhere whose name is
 // made to stand for 127.0.0.1 (DNS rebinding) still asks for its own name. The port may be another
-// one, that of a tunnel such as kubectl port-forward.
+// one, as with a tunnel such as kubectl port-forward.
 func checkHost(r *http.Request) error {
 	if isLoopback(hostOf(r.Host)) {
 		return nil

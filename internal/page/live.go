@@ -96,7 +96,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// streams are those that are open, the oldest first. Who comes when all places are taken gets that of the
+// streams are the open ones, the oldest first. Who comes when all places are taken gets the place of the
 // oldest: a person's next tab must work, and the tab that was left says that it no longer looks.
 type streams struct {
 	mu   sync.Mutex

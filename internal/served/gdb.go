@@ -30,7 +30,7 @@ type GDBFlag struct {
 	GDB string // the address at which gdb is served, or ""
 }
 
-// AddTo adds the flag to those of a command.
+// AddTo adds the flag to a command's.
 func (f *GDBFlag) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.GDB, "gdb", "", "let gdb attach to the emulated kernel at `ADDR`: 127.0.0.1:PORT, [::1]:PORT or unix:PATH ('target remote ADDR' in gdb, which gets the kernel's symbols by that)")
 }

@@ -29,7 +29,7 @@ type PageFlags struct {
 	source    []string
 }
 
-// AddTo adds the flags to those of a command.
+// AddTo adds the flags to a command's.
 func (f *PageFlags) AddTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Addr, "http", "", "serve a page that shows the probes, the text, the trace and the machine, and /metrics, at 127.0.0.1:PORT (0 means any) or unix:PATH; its URL, which has a token, is printed on standard error")
 	flags.BoolVar(&f.write, "http-write", false, "let the page switch and define probes")

@@ -57,7 +57,7 @@ func (p *past) all() []journal.Entry {
 const uniqueAt = 8
 
 // differences returns entries whose numbers are differences: positions and numbers of requests from the entry
-// before, and the number in the data of a request from that of its entry. Those of one cat are the same as those of
+// before, and the number in the data of a request from the one of its entry. One cat has the same as
 // the next one, so they take a third of the room when they are compressed. All wrap, so any can be had back.
 func differences(entries []journal.Entry) []journal.Entry {
 	all := slices.Clone(entries)

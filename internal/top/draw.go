@@ -291,7 +291,7 @@ func (m *model) drawMessage(c canvas, y int) {
 	}
 }
 
-// drawKeys writes the keys as htop does. Those of other views, and those that do not fit, are left
+// drawKeys writes the keys as htop does. Keys of other views, and those that do not fit, are left
 // out; the help and the end are always there.
 func (m *model) drawKeys(c canvas, y int) {
 	left := c.width

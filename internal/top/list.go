@@ -19,7 +19,7 @@ type line struct {
 // list is the lines of a view, and where the cursor is.
 type list struct {
 	all    []line
-	lines  []line // those of all that the filter lets through
+	lines  []line // what the filter lets through of all
 	cursor int    // index in lines
 	top    int    // the first line that is visible
 	left   int    // the first column that is visible

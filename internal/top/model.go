@@ -69,7 +69,7 @@ type probe struct {
 	base   counts  // from which the rates are computed
 }
 
-// counts are those of a probe at a time.
+// counts are a probe's at a time.
 type counts struct {
 	at     time.Time
 	hits   *uint64
@@ -149,7 +149,7 @@ func (m *model) takeProbes(all []look.Probe, at time.Time) {
 	m.showProbes()
 }
 
-// measure computes the rates, or takes those of before if too little time has passed.
+// measure computes the rates, or keeps the former ones if too little time has passed.
 func (p *probe) measure(was probe, least time.Duration) {
 	time := p.base.at.Sub(was.base.at)
 	if time < least {

@@ -84,7 +84,7 @@ func List(w io.Writer) error {
 	return err
 }
 
-// Run gives the lesson from a step on, until its end, the reader's, or that of ctx. Then the
+// Run gives the lesson from a step on, until its end, the reader's, or ctx's. Then the
 // machine has none of its probes, and its switches are as before.
 func Run(ctx context.Context, c Config, from int) (err error) {
 	l := &lesson{Config: c, readied: none, before: map[string]string{}}
@@ -268,7 +268,7 @@ func (l *lesson) ready(ctx context.Context, i int) error {
 const askText = "[Enter runs it; or type a command. n next, b back, l list, a number goes there, q ends] "
 
 // ask asks what to do at a step. It returns the next step, or the same one and a command, which is
-// empty for that of the step.
+// empty for the step's.
 func (l *lesson) ask(ctx context.Context, i int) (next int, own string, err error) {
 	for {
 		fmt.Fprint(l.Out, l.Paint(look.Faint, askText))

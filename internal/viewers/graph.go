@@ -50,7 +50,7 @@ func graphCommand() *cobra.Command {
 	return c
 }
 
-// pictureFlags are those of both pictures.
+// pictureFlags are the flags of both pictures.
 type pictureFlags struct {
 	at   cli.TreeFlag
 	file string

@@ -83,7 +83,7 @@ func stepNames() (names []string) {
 	return names
 }
 
-// textWidth returns the width of the lesson's text: that of the terminal, but no more than can be
+// textWidth returns the width of the lesson's text: the terminal's, but no more than can be
 // read well.
 func textWidth() int {
 	const most, least = 80, 20

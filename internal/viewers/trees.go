@@ -23,7 +23,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
-// The mounted command finds trees by /proc/PID/mountinfo of all processes: those of exec, and of
+// The mounted command finds trees by /proc/PID/mountinfo of all processes: trees of exec, and of
 // users who mount in a user namespace, are in mount namespaces of their own.
 
 // Tree is one that is mounted, as `mounted --json` shows it.
@@ -155,7 +155,7 @@ func printTrees(w io.Writer, trees []Tree, asJSON bool) error {
 	return table.Flush()
 }
 
-// userTrees returns the trees of a user, or of all for 0, first those of this mount namespace.
+// userTrees returns the trees of a user, or of all for 0, first this mount namespace's.
 func userTrees(uid int) []Tree {
 	own, err := proc.OwnNamespace("mnt")
 	if err != nil {

@@ -47,7 +47,7 @@ func (h *translator) Translate(b *interp.Block) interp.Translation {
 		return nil
 	}
 	t := &translated{hot: h, block: b, code: code, n: b.Len()}
-	all := append(*h.all.Load(), t) // its number is that of code
+	all := append(*h.all.Load(), t) // its number is code's
 	h.all.Store(&all)
 	h.code.Publish(code)
 	return t

@@ -201,8 +201,8 @@ func (h *Host) Exit(ctx context.Context, c Caller, code int) error {
 }
 
 // ExitBy is Exit by a certain call: SysExit, SysExitGroup, or HostKilled for a thread that
-// makes none, since another one has ended the process. A code with a signal is always that of
-// the latter.
+// makes none, since another one has ended the process. A code with a signal is always
+// the latter's.
 func (h *Host) ExitBy(ctx context.Context, c Caller, code int, nr uint64) (err error) {
 	ctx, end := h.activityTime(ctx)
 	defer func() { end(err) }()

@@ -420,7 +420,7 @@ func (t *Task) cutShort(r *request) {
 	}
 }
 
-// interrupt ends the sleeps in r that a signal to the caller ends on Linux; kill is that of
+// interrupt ends the sleeps in r that a signal to the caller ends on Linux; kill means
 // a signal that has killed it.
 func (t *Task) interrupt(r *request, kill bool) {
 	if r.nr >= abi.HostCallFunc && r.nr != abi.HostPoll {

@@ -540,8 +540,8 @@ func (t *Task) setPath(path string) error {
 	return nil
 }
 
-// alloc returns n pages of RAM for buffers. If there are none left, it takes those of
-// idle tasks.
+// alloc returns n pages of RAM for buffers. If there are none left, it takes
+// idle tasks'.
 func (h *Host) alloc(n int) (uint64, error) {
 	for {
 		pa, err := h.pool.Alloc(n)

@@ -278,8 +278,8 @@ func (t *Tables) FtraceOverlap(start, end uint64) bool {
 }
 
 // Blacklist returns the ranges that must not be probed, in the order of Linux's list:
-// NOKPROBE_SYMBOL functions, __kprobes, noinstr and entry text, then those of
-// modules. A symbol for which several of these apply is listed several times.
+// NOKPROBE_SYMBOL functions, __kprobes, noinstr and entry text, then
+// modules'. A symbol for which several of these apply is listed several times.
 func (t *Tables) Blacklist() []abi.Range {
 	var all []abi.Range
 	for _, s := range t.sites() {

@@ -1,6 +1,6 @@
 // Package kallsyms looks up the kernel's symbols by name and by address, and lists
-// them as /proc/kallsyms does: the core kernel's in kallsyms order, then those of
-// each module, newest module first.
+// them as /proc/kallsyms does: the core kernel's in kallsyms order, then
+// each module's, newest module first.
 //
 // A look-up reads an immutable snapshot and takes no lock, so a trap handler on a
 // vCPU may use it. Adding and removing a module creates a new snapshot.

@@ -186,7 +186,7 @@ func TestWords(t *testing.T) {
 		{"\xa0a\vb \r", "a\vb", []string{"a", "b"}},
 		{" p:x  vfs_read\n", "p:x  vfs_read", []string{"p:x", "vfs_read"}},
 		{"\u00e9", "\u00e9", []string{"\u00e9"}},
-		{"\xe0\xa0", "\xe0", []string{"\xe0"}}, // bytes are Latin-1, also those of UTF-8
+		{"\xe0\xa0", "\xe0", []string{"\xe0"}}, // bytes are Latin-1, also UTF-8's
 	} {
 		if got := Strip(c.text); got != c.strip {
 			t.Errorf("Strip %q: %q, want %q", c.text, got, c.strip)

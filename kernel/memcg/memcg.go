@@ -61,8 +61,8 @@ func (l *Limit) Guide() {
 func (l *Limit) Room(n int) error { return l.within(int64(n), func() int64 { return l.max }) }
 
 // Small is Room for small amounts that every request needs while it lasts, such as opening a
-// file by which memory can be freed. They may use a reserve beyond the limit, and those of
-// root a second one.
+// file by which memory can be freed. They may use a reserve beyond the limit, and root's
+// a second one.
 func (l *Limit) Small(root bool) error {
 	return l.within(0, func() int64 {
 		if root {

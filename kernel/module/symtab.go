@@ -41,7 +41,7 @@ func (s *section) loaded() bool {
 	return s.Flags&elf.SHF_ALLOC != 0 && s.Name != ".modinfo" && s.Name != "__versions"
 }
 
-// isCore is is_core_symbol: the symbol stays when init is done. With textOnly, those of
+// isCore is is_core_symbol: the symbol stays when init is done. With textOnly, symbols of
 // data do not.
 func (o *object) isCore(s *elf.Symbol, textOnly bool) bool {
 	if s.Name == "" || s.Section == elf.SHN_UNDEF || int(s.Section) >= len(o.sections) {

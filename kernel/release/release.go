@@ -122,8 +122,8 @@ type At[T any] struct {
 	Linux Version // as in Change
 }
 
-// Of returns the value of a version. Versions older than the oldest row have that of
-// Default.
+// Of returns the value of a version. Versions older than the oldest row have
+// Default's.
 func (x *Value[T]) Of(v Version) T {
 	if v = v.known(); v < x.By[0].Since {
 		v = Default

@@ -124,7 +124,7 @@ var ReturnTo = map[uint64]string{
 }
 
 // CallerNames are these functions for breakpoints (kernel.Handlers.CallerNames). All but
-// the first are those of 2.6; the last is a name of 6.1's image (package release).
+// the first are names of 2.6; the last is a name of 6.1's image (package release).
 var CallerNames = [abi.Callers]string{
 	abi.CallerAggr: "aggr_pre_handler", abi.CallerKprobe: "kprobe_handler", abi.CallerPost: "post_kprobe_handler", abi.CallerReturn: "kretprobe_rethook_handler",
 }

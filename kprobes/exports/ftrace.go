@@ -330,7 +330,7 @@ func (e *Exports) changeIPs(set map[uint64]bool, buf uint64, n int, remove bool)
 	return nil
 }
 
-// Coming lets the listeners of all functions listen to those of a module that was loaded.
+// Coming lets the listeners of all functions listen to the functions of a module that was loaded.
 func (e *Exports) Coming() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -45,7 +45,7 @@ func (shallow) Unwind(_, _, _, _ uint64, ips, _ []uint64) int { return copy(ips,
 func (shallow) UnwindCallback(int, uint64, []uint64) int      { return 0 }
 
 // TestRenderedFrames: a trigger's stack trace has the frames of the table for which
-// the kernel has symbols, followed by those of the guest's stack.
+// the kernel has symbols, followed by the guest's stack's.
 func TestRenderedFrames(t *testing.T) {
 	tr, f := newTestTracer(t)
 	tr.conf.Unwinder = shallow{}

@@ -13,7 +13,7 @@
 // all that differs between the kinds of events: the fields and the text of an entry,
 // and how to start and stop the event when the first EventFile enables it and the last
 // one disables it. Static events are files of this package that create Events with
-// Tracer.newEvent; events that a write defines are those of package dynevent, which
+// Tracer.newEvent; events that a write defines belong to package dynevent, which
 // reaches the Tracer through trace_dynevent.go. Their hits call, in handler context:
 //
 //	if en := event.begin(trap); en != nil { // an array records the hit
@@ -22,7 +22,7 @@
 //	}
 //
 // commit goes through the enabled EventFiles: triggers (hitTriggers), filter, pids, and
-// then the array's buffer. It allocates nothing and takes no lock except those of the
+// then the array's buffer. It allocates nothing and takes no lock except the ones of the
 // vCPU's own buffer and of histograms; readers take only one of these, for one page at a
 // time. An entry has the kernel's binary format; readers copy pages and turn them into
 // text (trace_output.go), or take entries out of them as text (trace_pipe.go).
@@ -103,7 +103,7 @@ type Modules interface {
 // Files is what serves the tracer's files.
 type Files interface {
 	// DirChanged says that a directory below events was created or removed, in the context of
-	// the write that did it: that of a subsystem, or, if event is not empty, that of an event.
+	// the write that did it: of a subsystem or, if event is not empty, of an event.
 	DirChanged(ctx context.Context, made bool, system, event string)
 	// TaskCPU returns the vCPU of the guest's task whose write(2) ctx belongs to.
 	TaskCPU(ctx context.Context) int
@@ -238,7 +238,7 @@ type Tracer struct {
 	perfFunctions []*functionSource // those that are attached; guarded by mu
 
 	listening atomic.Int64 // enabled event files, and users of perf
-	elsewhere atomic.Int64 // of these, those of events that are not of probes
+	elsewhere atomic.Int64 // of these, by events that are not of probes
 
 	mu          sync.Mutex // event_mutex: guards all below, and fields of Event, EventFile and Array
 	arrays      []*Array   // the global one first
@@ -337,8 +337,8 @@ func (c *cpuScratch) init(symbols probe.Symbols) {
 	}
 }
 
-// maxNesting is how many entries of a vCPU may be under construction at once: that of a
-// hit, and those of the events that its triggers hit.
+// maxNesting is how many entries of a vCPU may be under construction at once: a
+// hit's, and the entries of the events that its triggers hit.
 const maxNesting = 4
 
 // New creates a tracer without events, with recording on.

@@ -9,7 +9,7 @@ import (
 )
 
 // EventSwitches are the events of an array, each with its file, and the files that switch
-// several of them: set_event, events/enable, and those of a subsystem.
+// several of them: set_event, events/enable, and a subsystem's.
 //
 // Tracer.mu guards it, but for the list of subsystems, which is replaced as a whole and is
 // read without a lock. The exported methods take that lock.

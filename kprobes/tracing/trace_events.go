@@ -26,11 +26,11 @@ type Event struct {
 	ID          uint16 // common_type of its entries
 	Gen         uint64 // differs between successive events of the same name
 	Hidden      bool   // it has no directory, because a file has its name
-	Internal    bool   // TRACE_EVENT_FL_IGNORE_ENABLE: it can be neither enabled nor filtered (those of group ftrace)
+	Internal    bool   // TRACE_EVENT_FL_IGNORE_ENABLE: it can be neither enabled nor filtered (group ftrace)
 
 	tracer *Tracer
 	class  eventClass
-	fields []field.Field                // those of the class
+	fields []field.Field                // of the class
 	size   int                          // minimum size of an entry, bytes
 	files  atomic.Pointer[[]*EventFile] // the enabled ones; replaced under Tracer.mu
 	perf   atomic.Pointer[perfUsers]    // of perf_event_open(2); the same

@@ -39,7 +39,7 @@ func (m *taskMemory) WriteAt(uint64, []byte) error { return syscall.EFAULT }
 // WriteU64 fails with EFAULT.
 func (m *taskMemory) WriteU64(uint64, uint64) error { return syscall.EFAULT }
 
-// scratch returns the scratch memory for a hit: that of its vCPU, or, for a task's
+// scratch returns the scratch memory for a hit: its vCPU's, or, for a task's
 // system call, the one that all system calls share, whose lock must be held.
 func (t *Tracer) scratch(trap *abi.Trap) *cpuScratch {
 	if isTask(trap) {

@@ -112,7 +112,7 @@ type options struct{ on atomic.Uint64 }
 
 func (s *options) has(o option) bool { return option(s.on.Load())&o != 0 }
 
-// inherit makes the options of a new array those of another one, but those that an array does
+// inherit gives a new array the options of another one, except those that an array does
 // not pass on.
 func (s *options) inherit(from *options) { s.on.Store(from.on.Load() &^ uint64(forkOptions)) }
 

@@ -41,7 +41,7 @@ type Pipe struct {
 	started bool   // a read has returned text, so an end of file is possible
 }
 
-// OpenPipe is tracing_open_pipe, for one vCPU's trace_pipe or, if cpu is -1, that of
+// OpenPipe is tracing_open_pipe, for one vCPU's trace_pipe or, if cpu is -1, the one for
 // all. It fails with EBUSY if the file, or another one that would consume the same
 // entries, is already open.
 func (a *Array) OpenPipe(cpu int) (*Pipe, error) {

@@ -185,7 +185,7 @@ func (p *RawPipe) Poll() (ready bool, next <-chan struct{}, end func()) {
 	return b != nil && p.array.ready(b, p.cpu), next, end
 }
 
-// ready is ring_buffer_poll_wait: whether a buffer of the array has an entry, or that of one
+// ready is ring_buffer_poll_wait: whether a buffer of the array has an entry, or the buffer of one
 // vCPU as many as buffer_percent requires. A low percentage requires none.
 func (a *Array) ready(b *ring.Buffer, cpu int) bool {
 	a.tracer.mu.Lock()

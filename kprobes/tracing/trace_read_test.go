@@ -19,7 +19,7 @@ func TestReaders(t *testing.T) {
 		{1, true, nil}, // another vCPU's
 		{-1, true, syscall.EBUSY},
 		{0, false, nil},
-		{-1, true, syscall.EBUSY}, // there is still that of vCPU 1
+		{-1, true, syscall.EBUSY}, // there is still vCPU 1's
 		{1, false, nil},
 		{-1, true, nil},
 		{1, true, syscall.EBUSY},

@@ -21,7 +21,7 @@ func (t *Tracer) unwindRegs(trap *abi.Trap) []uint64 {
 }
 
 // unwindEvent returns the stack that the option stacktrace shows for a hit of e: for
-// kprobes and fprobes that of the pt_regs which their handler got. It runs in handler
+// kprobes and fprobes the one of the pt_regs which their handler got. It runs in handler
 // context.
 func (t *Tracer) unwindEvent(trap *abi.Trap, e *Event) []uint64 {
 	switch e.kind {
@@ -93,7 +93,7 @@ func ipPast(trap *abi.Trap) uint64 {
 }
 
 // recordStack is __ftrace_trace_stack: it records the stack of a hit as an entry of its
-// own. flags and preempt are those of the hit's entry. It runs in handler context.
+// own. flags and preempt are the hit's entry's. It runs in handler context.
 func (a *Array) recordStack(trap *abi.Trap, ips []uint64, time int64, flags, preempt byte) {
 	t := a.tracer
 	en := t.newEntry(trap, typeStack)

@@ -125,7 +125,7 @@ func (ev *staticEvent) print(a *Array, b, entry []byte) []byte {
 }
 
 // newStaticEvents creates the events of the kernel's tracepoints, in the same order as
-// Linux, and those of group ftrace that nothing records.
+// Linux, and the events of group ftrace that nothing records.
 func (t *Tracer) newStaticEvents() {
 	t.tracepoints = map[uint64]*tracepoint{}
 	if t.conf.Tracepoints == nil {

@@ -1,5 +1,5 @@
 // Package why answers what Linux would do with a probe, and why, for a kernel that does not run: the
-// answers are those of packages kprobes, optimizer and dynevent, which decide it for the guest, on the
+// answers come from packages kprobes, optimizer and dynevent, which decide it for the guest, on the
 // text and the tables of another kernel (package vmlinux).
 package why
 
@@ -46,7 +46,7 @@ type Config struct {
 	Linux   release.Version // whose rules hold
 	Preempt bool            // CONFIG_PREEMPTION
 
-	// Types returns the types of the kernel's functions, or of those of a module and its kernel's; nil if
+	// Types returns the types of the kernel's functions, or of a module's and its kernel's; nil if
 	// they are not known. It may be nil itself. NoTypes says how they can be given.
 	Types   func(module string) *btf.Types
 	NoTypes string

@@ -196,7 +196,7 @@ func (p *printer) listing() {
 	}
 }
 
-// styles are those of the marks.
+// styles are the marks'.
 var styles = map[byte]Style{'>': Probed, '|': Replaced, '!': Bad}
 
 // marks returns the marks of instructions, by their addresses.

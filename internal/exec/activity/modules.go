@@ -31,8 +31,8 @@ func (a *Activity) InitModule(ctx context.Context, by host.Caller, ko []byte, o 
 // its insmod's or rmmod's, ends: it goes on, but its waits may end.
 func killedWith(ctx, as context.Context) context.Context { return host.WithKill(as, ctx.Done()) }
 
-// DeleteModule is delete_module(2) of such a program. Its errors are those of
-// module.Loader.Remove, and ErrOops. A device of the module that has been closed before the call
+// DeleteModule is delete_module(2) of such a program. Its errors are
+// module.Loader.Remove's, and ErrOops. A device of the module that has been closed before the call
 // does not keep the module in use: FUSE's RELEASE may come after it.
 func (a *Activity) DeleteModule(ctx context.Context, by host.Caller, name string, force bool) error {
 	a.host.AwaitClosed(ctx)

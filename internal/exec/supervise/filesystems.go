@@ -150,7 +150,7 @@ func (s *supervisor) openMounts(c *notify.Caller, call *calls.Row) bool {
 	return true
 }
 
-// mountText returns a list of a thread's mounts with ours as Linux has them: those of
+// mountText returns a list of a thread's mounts with ours as Linux has them: mounts of
 // tracefs and debugfs by their types, and without mounts of single files. It returns false
 // if it cannot be read, or none is ours.
 func (s *supervisor) mountText(tid int, list string) (text []byte, ok bool) {

@@ -89,7 +89,7 @@ type Notified struct{ Quiet, Plain, Maps bool }
 // of perf_event_open(2), of mmap(2) where that may be of what it has returned, of PERF_EVENT_IOC_SET_BPF,
 // of what may follow such an mmap(2) (perfcalls.go) unless Maps is set, of UserProbeCall, of prlimit(2) of RLIMIT_MEMLOCK, and of
 // bpf(2), and of readlink(2) (procnames.go), and allows everything else. In the other system call tables that
-// programs on this machine may use it knows only perf_event_open(2), bpf(2) with one of BPFCommands, and ForeignCalls. Offsets are those of
+// programs on this machine may use it knows only perf_event_open(2), bpf(2) with one of BPFCommands, and ForeignCalls. Offsets are in
 // struct seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
 func callFilter(arch uint32, told []*calls.Row, kernel []uint32, of Notified) []unix.SockFilter {
 	const (

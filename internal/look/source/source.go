@@ -109,7 +109,7 @@ func (t *table) read(d *dwarf.Data, b bounds) error {
 	}
 }
 
-// readUnit reads the lines of a unit. numbers are those of the names.
+// readUnit reads the lines of a unit. numbers are the names'.
 func (t *table) readUnit(lines *dwarf.LineReader, numbers map[string]int32, b bounds) error {
 	for {
 		var e dwarf.LineEntry

@@ -190,7 +190,7 @@ type workload struct {
 	command string // for the shell
 }
 
-// benchPrograms are those of a directory with the files of putBenchFiles.
+// benchPrograms are the programs of a directory with the files of putBenchFiles.
 var benchPrograms = []workload{
 	{"find /usr/lib", "find", ":", "find /usr/lib >/dev/null"},
 	{"du /usr/include", "du", ":", "du -s /usr/include >/dev/null"},

@@ -52,7 +52,7 @@ type pairBench struct {
 	count [2]counter
 }
 
-// pairs measures the hits of two vCPUs against those of one, on probes of their own and on
+// pairs measures the hits of two vCPUs against one's, on probes of their own and on
 // one that they share, beside two loops that share nothing: these say how much of a second
 // processor the machine has to give.
 func pairs(b *bench) error {

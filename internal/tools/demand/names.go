@@ -23,7 +23,7 @@ type Name struct {
 
 // Linux is what Linux 6.1 has, so that words of a text can be recognized.
 type Linux struct {
-	Functions map[string]bool            // of the kernel and of those of its modules that are looked at
+	Functions map[string]bool            // of the kernel, and of its modules that are looked at
 	Events    map[string]map[string]bool // SYSTEM:EVENT, and its fields
 	systems   map[string][]string        // an event's name, and the systems that have one
 }
@@ -196,7 +196,7 @@ func (l *Linux) fieldsIn(text string, names map[Name]bool) {
 	}
 }
 
-// addFields adds those of the words that are fields of the event.
+// addFields adds the words that are fields of the event.
 func (l *Linux) addFields(names map[Name]bool, event string, words []string) {
 	for _, w := range words {
 		if l.Events[event][w] {

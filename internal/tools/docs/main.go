@@ -367,7 +367,7 @@ func (s *shell) play(text string) (string, error) {
 	}
 }
 
-// close ends the shell. Its exit status is ignored: it is that of the last command.
+// close ends the shell. Its exit status is ignored: it is the last command's.
 func (s *shell) close() error {
 	defer s.out.Close()
 	s.in.Close()

@@ -437,7 +437,7 @@ func addModules(files map[string][]byte) error {
 	return err
 }
 
-// packages are those of Debian whose programs the tests call.
+// packages are Debian's whose programs the tests call.
 var packages = []string{
 	"bc", "coreutils", "dash", "diffutils", "findutils", "grep", "iputils-ping", "kmod", "mawk", "mount",
 	"procps", "sed", "util-linux",

@@ -78,7 +78,7 @@ func recordedNow(t *testing.T, release string) map[string]string {
 	return all
 }
 
-// TestReadme: the numbers of files in README.md are those of the recordings. If a suite has
+// TestReadme: the numbers of files in README.md are the recordings'. If a suite has
 // been fetched, each of its tests has a result.
 func TestReadme(t *testing.T) {
 	page, err := os.ReadFile("../../../README.md")

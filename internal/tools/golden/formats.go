@@ -84,7 +84,7 @@ func formatNames(file string) (names []string, _ error) {
 // formatsOf converts Linux's list of all events and the format files of some of them
 // to the text that package tracing reads.
 func formatsOf(output string, names []string) (string, error) {
-	var listed []string           // those of names that exist, in Linux's order
+	var listed []string           // of the names the ones that exist, in Linux's order
 	byName := map[string]string{} // without the group: names are unique
 	name, id, body := "", "", ""
 	keep := func() {

@@ -9,7 +9,7 @@
 //	golden verdicts record|check   whether probes are taken at the functions of the guest: integration/verdicts
 //	golden tables explore SEED [NAME]...     cases of another seed, on Linux and by bin/kprobefs
 //
-// With -release 5.10 or 6.12 before the subcommand, the kernel is that of Debian 11
+// With -release 5.10 or 6.12 before the subcommand, the kernel is Debian 11's
 // or 13. Its recordings are in a subdirectory, unless they are the same as 6.1's.
 // Scripts that cannot be recorded there are skipped. A file there that has a script
 // is for that release only. Tables can only be explored on other releases. There is

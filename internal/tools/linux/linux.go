@@ -4,7 +4,7 @@
 // exit status of each, and the changes that it left in the kernel's files.
 //
 // The kernel comes from "apt-get download" and is kept in the user's cache directory.
-// QEMU, busybox (static) and the GNU tools are those of this machine. Addresses are
+// QEMU, busybox (static) and the GNU tools are this machine's. Addresses are
 // fixed (nokaslr), and there are two vCPUs.
 package linux
 
@@ -208,8 +208,8 @@ func Fetch(ctx context.Context, name string) (*Kernel, error) {
 	return k, k.download(ctx, dir)
 }
 
-// Headers returns the folders of the kernel's headers: those of its configuration, and those
-// that all of its configurations have. They come from /usr/src or from the archive.
+// Headers returns the folders of the kernel's headers: what its configuration has, and what
+// all of its configurations have. They come from /usr/src or from the archive.
 func (k *Kernel) Headers(ctx context.Context) (arch, common string, err error) {
 	pkg := strings.Replace(k.Package, "linux-image-", "linux-headers-", 1)
 	pkgs := []string{pkg, strings.TrimSuffix(pkg, "-amd64") + "-common"}
@@ -271,7 +271,7 @@ var diskDrivers = []string{
 // diskFolder is where download keeps them, beside the kernel.
 func (k *Kernel) diskFolder() string { return filepath.Join(filepath.Dir(k.Image), "disk") }
 
-// diskModules returns those of the package, in this order.
+// diskModules returns the modules of the package, in this order.
 func (k *Kernel) diskModules(ctx context.Context) (modules [][]byte, err error) {
 	if !exists(k.diskFolder()) {
 		if err := k.download(ctx, filepath.Dir(k.Image)); err != nil {

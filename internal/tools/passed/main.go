@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// result is a test's end, and those of its subtests.
+// result is a test's end, and its subtests'.
 type result struct {
 	action string // "pass", "fail" or "skip"; "" if it is only a part of names that have slashes
 	below  map[string]*result
@@ -106,7 +106,7 @@ func pattern(from io.Reader) (string, error) {
 func (r *result) patterns(prefix string) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.below)) {
 		sub, p := r.below[name], prefix+"^"+regexp.QuoteMeta(name)+"$"
-		// A part of names may be that of further tests, too, which were not run.
+		// A part of names may belong to further tests, too, which were not run.
 		if sub.done() && sub.action != "" {
 			all = append(all, p)
 		} else {

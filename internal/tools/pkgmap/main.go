@@ -58,7 +58,7 @@ func run(args []string) error {
 // package is ".".
 type graph map[string][]string
 
-// load gets the imports from the go command: those of the project's packages, and those of other modules.
+// load gets the imports from the go command: of the project's packages among themselves, and of other modules.
 func load() (own, foreign graph, err error) {
 	const format = `{{.Module.Path}} {{.ImportPath}} {{join .Imports " "}}`
 	own, foreign = graph{}, graph{}

@@ -207,7 +207,7 @@ func (v *verifier) callbackReturned(s *state) error {
 	return v.inRange(*ret, "callback return", 1)
 }
 
-// inRange checks that no bit of a number can be set but those of a mask: verbose_invalid_scalar.
+// inRange checks that no bit of a number can be set but a mask's: verbose_invalid_scalar.
 func (v *verifier) inRange(r value, where string, mask uint64) error {
 	if (r.bits|r.mask)&^mask == 0 {
 		return nil

@@ -129,7 +129,7 @@ type btfType struct {
 
 func (t *btfType) word(at int) uint32 { return binary.LittleEndian.Uint32(t.tail[at:]) }
 
-// refers reports whether the type has no size but that of the type that it refers to.
+// refers reports whether the type has no size but the one of the type that it refers to.
 func (t *btfType) refers() bool {
 	switch t.kind {
 	case btfTypedef, btfVolatile, btfConst, btfRestrict, btfTypeTag:

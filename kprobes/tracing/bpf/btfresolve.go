@@ -16,7 +16,7 @@ type btfSize struct {
 // maxBTFDepth is MAX_RESOLVE_DEPTH: how many types may be needed at once to know one.
 const maxBTFDepth = 32
 
-// composite reports whether the type needs those of its elements or members.
+// composite reports whether the type needs its elements' or members'.
 func (t *btfType) composite() bool {
 	return t.kind == btfArray || t.kind == btfStruct || t.kind == btfUnion
 }

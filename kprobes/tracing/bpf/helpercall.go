@@ -213,7 +213,7 @@ func (v *verifier) inlined(s *state, at, callback int) error {
 	return v.precisely(s, 4)
 }
 
-// enter begins a function of the program; args are its arguments if a helper calls it, or nil for those of the call.
+// enter begins a function of the program; args are its arguments if a helper calls it, or nil for the call's.
 func (v *verifier) enter(s *state, site, to int, args []value) error {
 	if len(s.frames) == maxFrames {
 		return v.refuse(syscall.E2BIG, "the call stack of %d frames is too deep", maxFrames+1)

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// described is check_btf_info: whether the records of functions and of lines of the source are those of this program.
+// described is check_btf_info: whether the records of functions and of lines of the source fit this program.
 func (v *verifier) described() error {
 	p := v.prog
 	if p.funcs.size > 0 {

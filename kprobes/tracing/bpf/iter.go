@@ -181,7 +181,7 @@ func (s *System) iterCreate(c Caller, a *attr) (Result, error) {
 	return Result{Object: it}, nil
 }
 
-// OpenPinned is open(2) of the file of a pinned object: that of an iterator's link is an iterator, which Release ends. It fails
+// OpenPinned is open(2) of the file of a pinned object: the file of an iterator's link is an iterator, which Release ends. It fails
 // with EIO for others, which have nothing to read.
 func (s *System) OpenPinned(object any) (*Iterator, error) {
 	l, ok := object.(*Link)

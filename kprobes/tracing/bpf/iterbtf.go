@@ -61,14 +61,14 @@ var iterStructs = []addedStruct{
 	{"bpf_iter_meta", 24, []addedField{{"", "seq|*seq_file", 0}, {"session_id", "u64", 8}, {"seq_num", "u64", 16}}},
 }
 
-// btfAdder adds types to those of a kernel.
+// btfAdder adds types to a kernel's.
 type btfAdder struct {
 	types, names []byte
 	next         uint32
 	known        map[string]uint32 // by name; "*NAME" is a pointer, "NAME[N]" an array, and "MEMBER|NAME" a union of that member and 8 bytes
 }
 
-// WithIterators returns a kernel's types in BTF with those of its iterators: a function bpf_iter_NAME for each, what it
+// WithIterators returns a kernel's types in BTF with its iterators': a function bpf_iter_NAME for each, what it
 // gets, and the structures of that which are not there. It fails for types that cannot be read.
 func WithIterators(raw []byte) ([]byte, error) {
 	c := btfCheck{data: raw, log: &verifierLog{}}

@@ -48,7 +48,7 @@ func newIterObjects(t *kernelTypes) *iterObjects {
 // begin forgets all objects.
 func (m *iterObjects) begin(kernel abi.Memory) { m.kernel, m.blocks = kernel, m.blocks[:0] }
 
-// shape returns where the members of a structure are, also those of structures and unions without a name in it.
+// shape returns where the members of a structure are, also of structures and unions without a name in it.
 func (m *iterObjects) shape(name string) map[string]place {
 	if s, ok := m.shapes[name]; ok {
 		return s

@@ -15,7 +15,7 @@ const (
 )
 
 // linkKprobeMulti is bpf_kprobe_multi_link_attach: it attaches a program to many functions at once, by their names or
-// addresses. It fails with ESRCH if a name is that of no function that can be traced, and with EINVAL for such an
+// addresses. It fails with ESRCH if no function that can be traced has the name, and with EINVAL for such an
 // address, and with EOPNOTSUPP if the kernel has no fprobes.
 func (s *System) linkKprobeMulti(c Caller, a *attr, p *Prog) (Result, error) {
 	flags, count := a.u32(16), int(a.u32(20))

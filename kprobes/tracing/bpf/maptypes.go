@@ -27,7 +27,7 @@ func (t *btfType) isWord() bool {
 	return t.kind == btfInt && t.word(0)&0xff == 32 && t.word(0)>>16&0xff == 0
 }
 
-// checkTypes is map_check_btf: whether the types that a map was made with are those of its keys and values.
+// checkTypes is map_check_btf: whether the types that a map was made with fit its keys and values.
 func (m *Map) checkTypes() error {
 	if m.btf == nil {
 		return nil

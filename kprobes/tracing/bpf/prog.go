@@ -27,7 +27,7 @@ const (
 	progFlags           = progStrictAlignment | progAnyAlignment | progTestRandom | progTestState | progSleepable
 )
 
-// gplLicenses are those of license_is_gpl_compatible.
+// gplLicenses are the licenses of license_is_gpl_compatible.
 var gplLicenses = []string{"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"}
 
 // progLoad is BPF_PROG_LOAD.

@@ -9,7 +9,7 @@ type checkpoint struct {
 	next         *checkpoint // an older one
 }
 
-// bucket returns the list of the states that were kept for an instruction and a call, and those of others that share it.
+// bucket returns the list of the states that were kept for an instruction and a call, and for others that share it.
 func (v *verifier) bucket(s *state) **checkpoint {
 	return &v.states[uint32(s.pc^s.top().site)%uint32(len(v.states))]
 }

@@ -48,7 +48,7 @@ func (s *span[U, S]) agree() {
 	}
 }
 
-// within reports whether the bounds lie in those of o.
+// within reports whether the bounds lie in o's.
 func (s *span[U, S]) within(o *span[U, S]) bool {
 	return s.umin >= o.umin && s.umax <= o.umax && s.smin >= o.smin && s.smax <= o.smax
 }

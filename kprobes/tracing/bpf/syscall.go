@@ -46,7 +46,7 @@ func (s *System) syscallTestRun(c Caller, a *attr, p *Prog) (Result, error) {
 	return Result{}, nil
 }
 
-// programCalls are the commands that bpf_sys_bpf makes for a program: those of Linux that give no descriptor.
+// programCalls are the commands that bpf_sys_bpf makes for a program: the ones that give no descriptor, as on Linux.
 var programCalls = map[uint32]bool{cmdMapUpdate: true, cmdMapDelete: true, cmdMapFreeze: true}
 
 // sysBPF is bpf_sys_bpf: bpf(2) with an attr, and with what that points to, in the program's own memory.

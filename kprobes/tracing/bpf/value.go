@@ -42,8 +42,8 @@ func (t regType) mayBeNull() bool {
 	return t == regMapValueOrNull || t == regRecordOrNull || t == regStructOrNull || t == regMemOrNull || t == regUntrustedOrNull
 }
 
-// value is struct bpf_reg_state: what is known of a register. For a scalar the bounds are those of
-// its number, for a pointer those of what was added to it beside off.
+// value is struct bpf_reg_state: what is known of a register. For a scalar the bounds are
+// its number's, for a pointer the bounds of what was added to it beside off.
 type value struct {
 	typ     regType
 	frame   uint8 // of a stack pointer: whose stack

@@ -11,7 +11,7 @@ import (
 // it.
 type Local struct {
 	Return bool
-	User   bool   // a uprobe; as those of uprobe_events it has no hits
+	User   bool   // a uprobe; as one of uprobe_events it has no hits
 	Name   string // of a kprobe's function, or "" if At is an address; of a uprobe's file
 	At     uint64 // the offset in it
 }

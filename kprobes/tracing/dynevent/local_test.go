@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNewLocal: no file shows a probe that belongs to a descriptor, and its errors are those of
-// perf_event_open(2).
+// TestNewLocal: no file shows a probe that belongs to a descriptor, and its errors are
+// perf_event_open(2)'s.
 func TestNewLocal(t *testing.T) {
 	r, o := newTestRegistry(t)
 	for _, tt := range []struct {

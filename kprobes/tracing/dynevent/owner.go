@@ -15,7 +15,7 @@
 //		event.Commit(trap)          // or event.Discard(trap)
 //	}
 //
-// Its files are named after those of kernel/trace that they correspond to.
+// Its files are named after the files of kernel/trace that they correspond to.
 package dynevent
 
 import (
@@ -107,7 +107,7 @@ type Event interface {
 }
 
 // Events is what the definitions need of the tracer. Config.Mutex is held at each call
-// but that of Room.
+// but Room's.
 type Events interface {
 	// New creates an event with a new ID and its file in each array. It returns nil if no
 	// ID is left.

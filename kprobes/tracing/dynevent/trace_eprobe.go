@@ -120,7 +120,7 @@ func (r *Registry) hasEprobes(e Event) bool {
 	})
 }
 
-// parseFilter is trace_eprobe_parse_filter; index is that of the first word.
+// parseFilter is trace_eprobe_parse_filter; index is the first word's.
 func (ep *traceEprobe) parseFilter(words []string, index int, fail func(*probe.Error) error) error {
 	if len(words) == 0 {
 		return fail(probe.NewError(errNoEventFilter, index, 0))

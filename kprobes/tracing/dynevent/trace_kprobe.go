@@ -40,7 +40,7 @@ func (p *place) symbolName() string {
 	return p.symbol
 }
 
-// placeText returns the place as the listing shows it. An address is that of the probe
+// placeText returns the place as the listing shows it. An address is the probe's
 // itself, which is after an endbr64: hash_ptr of 6.12.
 func (tk *traceKprobe) placeText() string {
 	switch {
@@ -229,7 +229,7 @@ func (r *Registry) define(argv []string) (*probe.Error, error) {
 //	r[MAXACTIVE][:[GROUP/][EVENT]] [MOD:]SYM[+0]|ADDR [ARG...]
 //
 // A symbol with "%return" turns a p into an r. The checks are in the kernel's order, so
-// that of several errors the same one is reported.
+// of several errors the same one is reported.
 func (r *Registry) parseDefinition(argv []string) (d definition, _ *probe.Error, _ error) {
 	head := argv[0]
 	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 {

@@ -14,7 +14,7 @@ type probeEvent struct {
 	event
 	reg      *Registry
 	ret      bool        // entries have __probe_func and __probe_ret_ip, not __probe_ip
-	args     []probe.Arg // those of its first probe; all probes have the same names and types
+	args     []probe.Arg // of its first probe; all probes have the same names and types
 	argsSize int
 }
 

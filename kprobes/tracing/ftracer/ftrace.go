@@ -90,7 +90,7 @@ func (t *Tracers) replaced(off uint64) bool {
 	return off > mcountMaxOffset && t.conf.Has[release.InvalidFunctions]
 }
 
-// traceable returns the sites without those of replaced functions.
+// traceable returns the sites without replaced functions'.
 func (t *Tracers) traceable() []uint64 {
 	return slices.DeleteFunc(t.sites(), t.inNone)
 }
@@ -329,7 +329,7 @@ func (s *Set) Wanted(t *Tracers) (sites []uint64) {
 	return sites
 }
 
-// WantedBut returns those of Wanted that are not in the set of set_ftrace_notrace.
+// WantedBut returns the sites of Wanted that are not in the set of set_ftrace_notrace.
 func (s *Set) WantedBut(t *Tracers, notrace *Set) []uint64 {
 	return slices.DeleteFunc(s.Wanted(t), func(site uint64) bool { return notrace.sites[site] })
 }
@@ -423,7 +423,7 @@ func (s *Set) come(t *Tracers, module string) bool {
 	return len(s.mods) != waiting
 }
 
-// ModuleComing is ftrace_module_enable for the stack tracer. It is called, as that of arrays,
+// ModuleComing is ftrace_module_enable for the stack tracer. It is called, as the one of arrays,
 // after the functions of a module have been added. The caller holds the mutex.
 func (t *Tracers) ModuleComing(module string) {
 	t.stacks.filter.come(t, module)

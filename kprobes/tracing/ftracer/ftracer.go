@@ -1,6 +1,6 @@
 // Package ftracer has the tracers that listen to functions: function, function_graph, the
 // commands of set_ftrace_filter, and the stack tracer; and the sets of functions that their
-// files select. Its files are named after those of kernel/trace.
+// files select. Its files are named after the files of kernel/trace.
 //
 // Tracers is what exists once: the fentry sites, the calls that function_graph waits for, the
 // deepest stack. An Array is what they keep for each trace_array: its filters, its commands,
@@ -8,8 +8,8 @@
 // becomes an entry of the Trace that the Array belongs to. What a Trace does with it, and what
 // a line of the file trace has before its text, is not known here.
 //
-// Config.Mutex (event_mutex) is held by the methods that set something, and taken by those of
-// files. Handlers take no lock but TryLock on that of the deepest stack.
+// Config.Mutex (event_mutex) is held by the methods that set something, and taken by the methods of
+// files. Handlers take no lock but TryLock on the deepest stack's.
 package ftracer
 
 import (

@@ -318,7 +318,7 @@ func (p *functionProbe) remove(m functionMatch) error {
 	var gone []*functionProbeEntry
 	sites := p.array.tracer.findFunctions(m)
 	if m.index == 0 && m.name.Covers(nil) {
-		sites = slices.Collect(maps.Keys(entries)) // those of modules that have gone, too
+		sites = slices.Collect(maps.Keys(entries)) // of modules that have gone, too
 	}
 	for _, site := range sites {
 		if e := entries[site]; e != nil {

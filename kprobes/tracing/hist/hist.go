@@ -7,7 +7,7 @@
 // through the interfaces File and Array. A hit needs only the record (filter.Subject), the
 // scratch memory of its vCPU (Config.Scratch) and, for keys and variables that are stacks,
 // File.Stack; an action may hit a synthetic event of package dynevent. Hits run in handler
-// context: they allocate nothing, and the only lock that they take is that of one table.
+// context: they allocate nothing, and the only lock that they take is one table's.
 package hist
 
 import (

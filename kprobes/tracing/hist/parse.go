@@ -20,7 +20,7 @@ type parser struct {
 	command string // the command as error_log shows it
 	fields  map[string]*field.Member
 	data    *histogram
-	// reportTo is the file whose error_log is written: that of the command, even while
+	// reportTo is the file whose error_log is written: the command's, even while
 	// a trigger is created on another event.
 	reportTo File
 }

@@ -7,7 +7,7 @@
 // Events with the flag inherit follow them.
 //
 // Programs number CPUs as the host does, and open one Event for each. The hits of vCPU n
-// are those of the n-th CPU that is online, modulo their number, so that each hit belongs to
+// go to the n-th CPU that is online, modulo their number, so that each hit belongs to
 // exactly one CPU.
 //
 // A descriptor's memory and arguments come from programs. What they write into a ring is
@@ -40,7 +40,7 @@ type Source interface {
 	ParseFilter(text string) (*filter.Filter, error)
 }
 
-// IDs are those of a task.
+// IDs are a task's.
 type IDs struct{ PID, TID int32 }
 
 // Task is a task that was created or has ended.
@@ -123,7 +123,7 @@ type Event struct {
 }
 
 // Open is perf_event_open(2) of an event whose source is s, or nil for the dummy. tid is
-// the task, or -1 for all; group is the leader, or nil. memory is that of its ring.
+// the task, or -1 for all; group is the leader, or nil. memory is its ring's.
 func (s *Set) Open(a Attr, source Source, tid int32, cpu int, group *Event, memory Memory) (*Event, error) {
 	e := &Event{set: s, attr: a, cpu: cpu, owner: tid, source: source, memory: memory}
 	e.leader.Store(e)

@@ -150,7 +150,7 @@ type argError struct {
 
 func failArg(e Reason, offset int) *argError { return &argError{e, offset} }
 
-// because replaces the errno by that of err, the error of parsing a number.
+// because replaces the errno by err's, the error of parsing a number.
 func (e *argError) because(err error) *argError {
 	e.Reason = e.Reason.Because(err)
 	return e

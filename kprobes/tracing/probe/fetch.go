@@ -34,7 +34,7 @@ type Fetch struct {
 	Access     Access
 	At         int64
 	Type       string // u8, s32, x64, string, ...
-	Size       int    // of one element, in bytes; of a string that of its location
+	Size       int    // of one element, in bytes; of a string, of its location
 	Count      int    // of the elements of an array; 0 if it is no array
 	Bits       bool   // a part of the number's bits is taken
 }

@@ -43,7 +43,7 @@ type Rules struct {
 	types func() *btf.Types // of the kernel's functions, or nil
 }
 
-// NewRules returns the rules of a release. has are its features, types those of the
+// NewRules returns the rules of a release. has are its features, types the types of the
 // kernel's functions, or nil if it has none.
 func NewRules(linux release.Version, has *release.Set, types func() *btf.Types) *Rules {
 	return &Rules{linux, has, types}
@@ -61,7 +61,7 @@ type Definition struct {
 
 	Fields map[string]*field.Member // of an eprobe: the fields of the event that it is attached to
 	Proto  *btf.Func                // of the function at whose entry or exit the probe is
-	Hidden uint64                   // number of arguments of the function before those of Proto
+	Hidden uint64                   // number of arguments of the function before Proto's
 
 	Args      []Arg
 	ArgsSize  int     // size of the arguments in an entry, without strings

@@ -336,7 +336,7 @@ func (e *Entry) DataLoc(at, n int) {
 }
 
 // copyString reads a string into the room after the entry without extending the entry,
-// and returns its length with the NUL, or 0 if it cannot be read. That of an empty string in
+// and returns its length with the NUL, or 0 if it cannot be read. An empty string's in
 // user memory is 0 as well: strncpy_from_user_nofault does not count its NUL.
 func (e *Entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchError) {
 	if c.source == fetchData {

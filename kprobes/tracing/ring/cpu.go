@@ -62,7 +62,7 @@ type cpuPages struct {
 	home atomic.Pointer[cpuBuffer] // the buffer they belong to; changed under the locks of the old and the new one
 }
 
-// take installs pages as those of this vCPU. The caller holds both locks.
+// take installs pages as this vCPU's. The caller holds both locks.
 func (c *cpuBuffer) take(pages *cpuPages) {
 	c.cpuPages = pages
 	pages.home.Store(c)

@@ -38,7 +38,7 @@ import (
 type Buffer struct {
 	cpus      []cpuBuffer
 	overwrite atomic.Bool
-	access    sync.RWMutex  // write-locked to consume events of all vCPUs, read-locked for those of one; taken before all other locks
+	access    sync.RWMutex  // write-locked to consume events of all vCPUs, read-locked for one's; taken before all other locks
 	disabled  atomic.Bool   // tracing_on is 0
 	swaps     atomic.Uint32 // number of swaps with the snapshot
 	paused    atomic.Int32  // record_disabled: recording is off while it is above 0
@@ -150,8 +150,8 @@ func (b *Buffer) Reset(cpu int) {
 	}
 }
 
-// Swap is ring_buffer_swap_cpu for all vCPUs at once: it swaps the pages with those of
-// another buffer. It runs in handler context. All callers that swap the same two
+// Swap is ring_buffer_swap_cpu for all vCPUs at once: it swaps the pages with
+// another buffer's. It runs in handler context. All callers that swap the same two
 // buffers must name them in the same order.
 func (b *Buffer) Swap(other *Buffer) {
 	for i := range b.cpus {
@@ -206,7 +206,7 @@ func (b *Buffer) Size(cpu int) int {
 	return len(c.pages) * c.reader.room()
 }
 
-// Bytes returns the size of the buffer's pages, not counting those of its readers, and
+// Bytes returns the size of the buffer's pages, not counting its readers', and
 // 0 for nil.
 func (b *Buffer) Bytes() int {
 	if b == nil {
@@ -215,8 +215,8 @@ func (b *Buffer) Bytes() int {
 	return b.TotalPages() * b.PageBytes()
 }
 
-// TotalPages returns the number of the buffer's pages, not counting those of its
-// readers, and 0 for nil.
+// TotalPages returns the number of the buffer's pages, not counting its
+// readers', and 0 for nil.
 func (b *Buffer) TotalPages() (n int) {
 	for i := 0; b != nil && i < len(b.cpus); i++ {
 		n += b.Pages(i)

@@ -45,7 +45,7 @@ func (c *cpuBuffer) write(now int64, data []byte, overwrite bool) bool {
 			}
 			page, filled, used = c.current, 0, 0
 		}
-		// The page's own time stamp is that of its first event.
+		// The page's own time stamp is its first event's.
 		now = max(now, c.stamp)
 		delta = 0
 		binary.LittleEndian.PutUint64(page.data, uint64(now))

@@ -1,7 +1,7 @@
 // Package trigger is kernel/trace/trace_events_trigger.c: what happens at the hits of an
 // event besides recording them, a line of the file trigger for each.
 //
-// Triggers are those of an event in one array. Write parses a command and adds or removes
+// Triggers belong to an event in one array. Write parses a command and adds or removes
 // a trigger; Lines shows them. At a hit, recording calls Active (File.SetActive), which is
 // replaced as a whole at each change. A trigger is a row of commands, a hist trigger
 // (package hist) or the callback of an eprobe.

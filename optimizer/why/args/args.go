@@ -347,7 +347,7 @@ func (d *describer) member(v value, t *btf.Type, off int64) (value, int64) {
 			expr, sep = expr+sep+m.Name, "."
 			decl = m.Declaration()
 		}
-		if m.Bits != 0 { // the offset is that of a byte
+		if m.Bits != 0 { // the offset is a byte's
 			return value{expr, decl, m.Type}, 0
 		}
 		t, off = m.Type, off-int64(m.Bit/8)
