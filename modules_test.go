@@ -425,7 +425,7 @@ func TestModuleFunctions(t *testing.T) {
 	edit(false)
 	load(t, s, "kprobe_target")
 	if on := strings.Join(s.Tracer.Ftrace().EnabledFunctions(), ""); !strings.Contains(on, "kprobe_target_sum [kprobe_target] (1)") {
-		t.Error("a tracer of all functions does not trace those of a module loaded later")
+		t.Error("a tracer of all functions does not trace functions of a module loaded later")
 	}
 }
 

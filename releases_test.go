@@ -164,7 +164,7 @@ func TestForgottenProbes(t *testing.T) {
 				call()
 				at := s.Machine.Symbols().LookupName("kprobe_forgets_hits")[0].Addr
 				if n, err := s.Machine.Mem().ReadU64(at); n != 2 || err != nil {
-					t.Errorf("%d handlers ran (%v), want those of the probe in slab memory and of the return probe", n, err)
+					t.Errorf("%d handlers ran (%v), want the handlers of the probe in slab memory and of the return probe", n, err)
 				}
 				if got := strings.Count(list(s), "int_sqrt+0x"); got != 3 {
 					t.Errorf("list:\n%s", list(s))

@@ -158,7 +158,7 @@ bomb() {
 }
 bomb %d
 after=$(hits p_kernel_clone)
-echo $((after - before - 1)) # but for that of $(hits)
+echo $((after - before - 1)) # but for the one of $(hits)
 `, depth))
 	if want := fmt.Sprintln(processes - 1); out != want {
 		t.Errorf("forks that were seen: %swant %s", out, want)

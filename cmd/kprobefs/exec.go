@@ -48,7 +48,7 @@ Modules for the emulated kernel are built in /lib/modules/RELEASE/build, and
 /boot/config-RELEASE says how it is configured. The rest of the machine does not
 see them, and nothing is left when CMD and all that it has started have ended. exec
 returns when CMD ends: what that leaves behind keeps its kernel, which runs in the
-background until then; --wait=all waits for it. The exit status is that of CMD, 126
+background until then; --wait=all waits for it. The exit status is CMD's, 126
 where CMD may not be executed, 127 where it is not found, 125 where exec itself
 fails, and 2 where it is called in a wrong way; signals are passed on to CMD.
 
@@ -146,7 +146,7 @@ func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keep, "keep", "", "mount the tree at the directory `MNT`, where it stays when CMD has ended")
 	flags.Lookup("keep").NoOptDefVal = keepNew
 	cli.Choose(flags, &f.bpf, "bpf", supervise.BPFOurs, []string{supervise.BPFOurs, supervise.BPFHost, supervise.BPFNone}, "who answers bpf(2): ours, the emulated kernel; host, but for programs that would be attached to probes; or none, for whom it is not permitted")
-	cli.Choose(flags, &f.uname, "uname", supervise.UnameRelease, []string{supervise.UnameRelease, supervise.UnameHost}, "whose release uname(2) tells: release, that of the emulated kernel, or host")
+	cli.Choose(flags, &f.uname, "uname", supervise.UnameRelease, []string{supervise.UnameRelease, supervise.UnameHost}, "whose release uname(2) tells: release, the emulated kernel's, or host")
 }
 
 func (f *execFlags) execArgs() []string {

@@ -307,7 +307,7 @@ func TestEnvironmentNames(t *testing.T) {
 	for _, c := range append(root.Commands(), root) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if other := names[cli.EnvName(f.Name)]; other != "" && other != f.Name {
-				t.Errorf("%s is that of %s and %s", cli.EnvName(f.Name), other, f.Name)
+				t.Errorf("%s is the variable of %s and %s", cli.EnvName(f.Name), other, f.Name)
 			}
 			names[cli.EnvName(f.Name)] = f.Name
 		})

@@ -80,7 +80,7 @@ At the start one line says what is served where (level info), and writes that ar
 refused are logged with the reason (level debug). With --daemon the log goes to
 --log-file, and nowhere without it.
 
-With --kernel the tree is that of a kernel's file, which is not booted: see
+With --kernel the tree shows a kernel's file, which is not booted: see
 docs/guide/kernel.md and 'kprobefs call'.
 
 With --http a browser on this machine, or at the end of a tunnel, sees the probes, the

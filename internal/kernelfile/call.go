@@ -15,7 +15,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/vm"
 )
 
-const longCall = `Call functions of a kernel that is not booted: those of --kernel FILE, or of a tree that
+const longCall = `Call functions of a kernel that is not booted: the one of --kernel FILE, or of a tree that
 'kprobefs mount --kernel' serves, where probes in them are hit (--at, or the tree of
 exec, if none is given).
 
@@ -114,7 +114,7 @@ func callsOf(f *Flags, at *cli.TreeFlag) (call func(context.Context, string) (st
 func callIn(dir, text string) (string, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "machine", "call"), os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("%s shows the emulated kernel: calls are made in that of a file (mount --kernel FILE)", dir)
+		return "", fmt.Errorf("%s shows the emulated kernel: calls are made in a file's (mount --kernel FILE)", dir)
 	}
 	if err != nil {
 		return "", err

@@ -49,7 +49,7 @@ reads, and warns of offsets that are no member's and of arguments that the funct
 does not have.
 
 --kernel FILE is a bzImage (/boot/vmlinuz-...), an ELF vmlinux, or a Debian or RPM
-package (linux-image-....deb, kernel-core-....rpm). The symbols are the kernel's own, or those of --symbols. Its text
+package (linux-image-....deb, kernel-core-....rpm). The symbols are the kernel's own, or from --symbols. Its text
 is looked at as it is after boot on the processor that --cpu names, QEMU's default
 one with retpolines if it names none: what the kernel writes for a processor can
 decide otherwise at single addresses. Features are named as in /proc/cpuinfo, or as

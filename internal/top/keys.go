@@ -362,7 +362,7 @@ func (m *model) showHelp() {
 		lines = append(lines, look.Line{{Style: s.style, Text: fmt.Sprintf("%14s", s.word)}, {Style: look.Plain, Text: "  " + s.help}})
 	}
 	for _, text := range []string{
-		"", "HITS are those of the event of kprobe_events that has the probe, or - if that is not",
+		"", "HITS are counted by the event of kprobe_events that has the probe, or - if that is not",
 		"known. MISSED are the hits while another probe was being handled. The screen reads",
 		"the tree's files as any program does: a probe on the kernel's reading counts that.",
 	} {

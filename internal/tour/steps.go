@@ -62,7 +62,7 @@ var Steps = []Step{
 		Chapter: chapterConcepts, Name: "count", Title: "Hits and misses",
 		Says: `A kprobe has a counter of the hits that were missed: while a handler runs, a hit on the same processor cannot be handled a second time, so it is only counted. tracing/kprobe_profile has hits and misses of each event.`,
 		See:  `cat tracing/kprobe_profile`, Shows: `read +[1-9]\d* +\d+`,
-		Look: `The name, the hits, the misses. The hits include that of the read that you see.`,
+		Look: `The name, the hits, the misses. The hits include the read that you see.`,
 	},
 	{
 		Chapter: chapterHow, Name: "inside", Title: "A probe inside of a function",
@@ -211,7 +211,7 @@ var Steps = []Step{
 		Says: `A filter is an expression on these fields. It is checked at the hit, before anything is kept in the buffer.`,
 		Do:   `echo 'file ~ "*enabled"' > tracing/events/tour/open/filter; cat kprobes/enabled kprobes/list > /dev/null`,
 		See:  `grep open: tracing/trace | tail -n1`, Shows: `file=".*enabled"\n$`,
-		Look: `The last entry is that of kprobes/enabled. kprobes/list was opened after it, and so were the files that grep needs, but the filter kept them out.`,
+		Look: `The last entry belongs to kprobes/enabled. kprobes/list was opened after it, and so were the files that grep needs, but the filter kept them out.`,
 	},
 	{
 		Chapter: chapterEvents, Name: "remove", Title: "Removing events",

@@ -28,7 +28,7 @@ written. F1 or h lists all keys, Esc or q goes back to the probes; there q ends,
 ends everywhere.
 
 The tree's files are read as by any program: what the user may not read is said in a
-line, and a probe on the kernel's reading counts that of the screen too. NO_COLOR in the
+line, and a probe on the kernel's reading counts the screen's too. NO_COLOR in the
 environment leaves out colours. Without a terminal that can place text, use 'kprobefs
 list', 'text' and 'trace'.`
 

@@ -26,7 +26,7 @@ buffer. ^C ends it.
 
 --event and --comm show the entries of these events and tasks only: names, or patterns
 with *, ? and [...]. Each can be given several times. An entry's further lines, such as
-those of a stack, belong to it.
+a stack's, belong to it.
 
 --json writes a JSON object for each entry, one a line: comm, pid, cpu, flags, time (in
 seconds, or what tracing/trace_clock counts), event, text, and more, the further lines.

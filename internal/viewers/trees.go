@@ -52,7 +52,7 @@ func mountedCommand(needProc func() error) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mounted [MNT]",
 		Short: "List the trees that are mounted, or tell whether one is served at MNT",
-		Long: `List the trees of this user, root's list has those of all users: the directory, the
+		Long: `List the trees of this user, root's list has all: the directory, the
 release, the serving process, and whether it answers, for which a file of the tree is
 read. Trees in other mount namespaces, such as exec's, are listed with a process of
 that namespace.

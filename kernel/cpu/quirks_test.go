@@ -120,7 +120,7 @@ var quirks = []quirk{
 	},
 	{
 		name: "flags of a repeated comparison that faults",
-		why:  "Intel's restore the flags from before the instruction, AMD's leave those of the last comparison. Intel's manual says so (SDM volume 2, REP).",
+		why:  "Intel's restore the flags from before the instruction, AMD's leave the last comparison's. Intel's manual says so (SDM volume 2, REP).",
 		code: []byte{0xf3, 0xa7},
 		set: func(s *record.State) {
 			s.R[1], s.R[6], s.R[7] = 3, record.PageAddr+record.PageSize-4, record.WindowMid

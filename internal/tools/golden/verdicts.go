@@ -121,7 +121,7 @@ func (g *golden) checkVerdicts(ctx context.Context) error {
 		got, err = askVerdicts(ctx, k, names)
 	}
 	if errors.Is(err, linux.ErrNoKernel) || errors.Is(err, linux.ErrNoTools) {
-		fmt.Fprintf(g.out, "golden verdicts check: those of %s stay unchecked: %v\n", g.release, err)
+		fmt.Fprintf(g.out, "golden verdicts check: verdicts of %s stay unchecked: %v\n", g.release, err)
 		return nil
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ noinline struct cred *prepare_creds(void)
 }
 EXPORT_SYMBOL(prepare_creds);
 
-/* Credentials for the kernel's own work: those of daemon, or root's. */
+/* Credentials for the kernel's own work: daemon's, or root's. */
 struct cred *prepare_kernel_cred(struct task_struct *daemon)
 {
 	const struct cred *old;

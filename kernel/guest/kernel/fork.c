@@ -25,7 +25,7 @@ void release_thread(struct task_struct *dead_task);
 
 /*
  * Stacks are in the vmalloc area, where no page is mapped after each: an overflow faults.
- * Those of tasks that have ended are kept for new ones, and freed by new ones if they are
+ * Stacks of tasks that have ended are kept for new ones, and freed by new ones if they are
  * many, since tasks are freed where vfree cannot be called.
  */
 #define NR_CACHED_STACKS 16

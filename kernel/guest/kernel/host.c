@@ -261,7 +261,7 @@ static void close_exit_files(struct host_call *call)
 			host_drop(fd);
 }
 
-/* Closes those of them without which the task's new program does. */
+/* Closes the descriptors without which the task's new program does. */
 static void close_exec_files(struct host_call *call)
 {
 	struct host_files *t;

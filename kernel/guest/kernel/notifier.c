@@ -98,7 +98,7 @@ int blocking_notifier_call_chain(struct blocking_notifier_head *nh, unsigned lon
 EXPORT_SYMBOL(blocking_notifier_call_chain);
 
 /* Calls the chain with val_up. If one of them refuses, those before it are called with
- * val_down, and the result is that of the one that refused. */
+ * val_down, and the result is from the one that refused. */
 int blocking_notifier_call_chain_robust(struct blocking_notifier_head *nh, unsigned long val_up, unsigned long val_down, void *v)
 {
 	int ret = NOTIFY_DONE, nr = 0;

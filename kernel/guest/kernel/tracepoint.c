@@ -77,7 +77,7 @@ static bool same_probe(const struct tracepoint_func *f, void *probe, void *data)
 	return f->func == probe && f->data == data;
 }
 
-/* Adds a probe behind those of its priority. */
+/* Adds a probe after the ones of its priority. */
 static noinline int tracepoint_add_func(struct tracepoint *tp, void *probe, void *data, int prio)
 {
 	unsigned int i, at = 0, n = nr_funcs(tp->funcs);

@@ -19,7 +19,7 @@ uid_t from_kuid(struct user_namespace *targ, kuid_t kuid)
 }
 EXPORT_SYMBOL(from_kuid);
 
-/* An id that is none is that of nobody. */
+/* An id that is none is nobody's. */
 uid_t from_kuid_munged(struct user_namespace *targ, kuid_t kuid)
 {
 	return kuid.val == (uid_t)-1 ? 65534 : kuid.val;

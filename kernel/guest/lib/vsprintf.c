@@ -359,7 +359,7 @@ static int longest_zeros(const u8 *p, int words, int *length)
 }
 
 // ip6_compressed_string writes an address as RFC 5952 says. The last part of a mapped or
-// ISATAP address is that of IPv4.
+// ISATAP address is an IPv4 one.
 static void ip6_compressed_string(struct out *o, const u8 *p)
 {
 	static const u8 mapped[12] = { [10] = 0xff, 0xff }, isatap[4] = { 2, 0, 0x5e, 0xfe };
@@ -407,7 +407,7 @@ static u16 be16(const u8 *p)
 #define AF_INET6 10
 
 // sockaddr6_string writes an IPv6 socket's address: with port, flow and scope if p, f and
-// s are there, compressed for c. The width is that of each of these numbers too.
+// s are there, compressed for c. The width holds for each of these numbers too.
 static void sockaddr6_string(struct out *o, const u8 *p, const char *fmt, const struct spec *spec)
 {
 	bool brackets = has(fmt + 2, 'p') || has(fmt + 2, 'f') || has(fmt + 2, 's');

@@ -4,7 +4,7 @@
 //
 // An entry of several indices (2^n, aligned) is in the first of its slots; the others
 // have siblings, which name that slot. Each mark has a bit for each slot, which is set
-// when any entry below it has the mark; those of the head are in xa_flags. In arrays
+// when any entry below it has the mark; the head's are in xa_flags. In arrays
 // that allocate, mark 0 of a slot says that there is a free index.
 #include "xarray.h"
 #include <linux/radix-tree.h>
@@ -892,7 +892,7 @@ void xas_pause(struct xa_state *xas)
 }
 EXPORT_SYMBOL_GPL(xas_pause);
 
-// move_by loads the entry beside the position; that of the position if there was no step.
+// move_by loads the entry beside the position; the one at the position if there was no step.
 static void *move_by(struct xa_state *xas, long by)
 {
 	if (xas_error(xas))

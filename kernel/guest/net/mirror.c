@@ -1,6 +1,6 @@
 // Sockets of the host's programs. Each protocol has the functions that Linux's has, down to
 // those that would do its work; they wait for the host's kernel and return its result. TCP
-// over IPv4 is that of net/ipv4.
+// over IPv4 is in net/ipv4.
 #include <linux/host.h>
 #include <linux/hostfs.h>
 #include <linux/poll.h>
@@ -104,7 +104,7 @@ static void quietly(bool on)
 }
 
 // segment makes a segment as the other side of a sock sends it: the next one of its stream, with the last
-// acknowledgement, or that of all that was sent.
+// acknowledgement, or one of all that was sent.
 static __always_inline struct sk_buff *segment(struct sock *sk, const struct host_sock *h, u8 flags, bool acks)
 {
 	struct sk_buff *skb;
@@ -277,7 +277,7 @@ struct sock *host_accepts(struct sock *sk)
 		kfree_skb(ack);
 		return NULL;
 	}
-	child->sk_protocol = m->files[0].rdev & 0xffff; // that of a listener may be MPTCP
+	child->sk_protocol = m->files[0].rdev & 0xffff; // a listener's may be MPTCP
 	tcp_child_process(sk, child, ack);
 	if (h->state)
 		host_follow(child, h);

@@ -138,7 +138,7 @@ func ParseAttr(b []byte) (a Attr, err error) {
 	}
 	for _, c := range b[min(len(b), ourAttr):] {
 		if c != 0 {
-			return a, fmt.Errorf("a field behind those of attr: %w", syscall.E2BIG)
+			return a, fmt.Errorf("a field after attr's: %w", syscall.E2BIG)
 		}
 	}
 	var all [ourAttr]byte

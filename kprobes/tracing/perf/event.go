@@ -504,7 +504,7 @@ func (e *Event) SetOutput(to *Event) error {
 	clockTo, ownTo := to.attr.clock()
 	differ := own != ownTo || own && clock != clockTo || e.attr.has(flagWriteBackward) != to.attr.has(flagWriteBackward)
 	if to.set != s || to == e || to.cpu != e.cpu || e.cpu < 0 && to.owner != e.owner || differ || e.mapped != 0 {
-		return fmt.Errorf("output of event %d to that of %d: %w", e.id, to.id, syscall.EINVAL)
+		return fmt.Errorf("output of event %d to the output of %d: %w", e.id, to.id, syscall.EINVAL)
 	}
 	r := to.out.Load()
 	if r == nil || to.released || e.released {

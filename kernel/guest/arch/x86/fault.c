@@ -1,4 +1,4 @@
-/* fault.c: page faults. Those of user addresses are handled by the mm's areas, those
+/* fault.c: page faults. Faults of user addresses are handled by the mm's areas, those
  * of kernel addresses by __ex_table. */
 #include <linux/sched.h>
 #include <linux/mm.h>

@@ -48,7 +48,7 @@ EXPORT_SYMBOL __fentry__
 
 /*
  * Called by an armed fentry site: (rsp) is the site plus five, 8(rsp) the function's
- * return address. Continues at regs->ip. ftrace_regs_caller is that of kprobes; a site
+ * return address. Continues at regs->ip. ftrace_regs_caller is kprobes'; a site
  * with a single listener calls a copy of one of these functions.
  */
 .macro SAVE_REGS_TO_FRAME

@@ -22,7 +22,7 @@ _ASM_NOKPROBE \name
 
 /* void opt_pre_handler(struct kprobe *first, struct pt_regs *regs, unsigned long ip): corrects regs,
  * in which the detour has saved the stack pointer after a push, and calls the pre-handlers of first
- * and of what list.next leads to, but not those of disabled probes. If others than modules have
+ * and of what list.next leads to, but not of disabled probes. If others than modules have
  * handlers at the address, the machine calls them all: a module's returns to the hlt. */
 SYM_CODE_START opt_pre_handler
 	.cfi_startproc

@@ -7,7 +7,7 @@
 #include <linux/string.h>
 #include <linux/err.h>
 
-// The layout is that of kernel/abi.
+// The layout is kernel/abi's.
 struct host_entry {
 	u64 op, path, path_len, link, link_len;
 	u64 ino, mode, uid, gid, size;

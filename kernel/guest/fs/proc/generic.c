@@ -1,4 +1,4 @@
-// Files of proc: those of the kernel itself, and the read path of the host's files. An
+// Files of proc: the kernel's own, and the read path of the host's files. An
 // entry that is being removed waits for the calls that are in it, and releases the files
 // that are still open; calls that come later fail with -EIO.
 #include <linux/kernel.h>

@@ -260,7 +260,7 @@ static void drop_dir(struct sysctl_dir *dir)
 }
 
 // next_dir goes from one directory to the one of the next name, which it makes if necessary.
-// *dir is the one that *at is in, and becomes that of the result.
+// *dir is the one that *at is in, and becomes the result's.
 static int next_dir(struct dentry **at, struct sysctl_dir **dir, const char *name, unsigned int len)
 {
 	struct dentry *d = child_of(*at, name, len);

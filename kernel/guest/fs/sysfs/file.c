@@ -21,7 +21,7 @@ struct sysfs_file {
 	struct completion drained;
 };
 
-// open_file is an open file's private data; that of texts begins with seq_file's.
+// open_file is an open file's private data; for texts it begins with seq_file's.
 struct open_file {
 	struct mutex mutex;
 	int event;

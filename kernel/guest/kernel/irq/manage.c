@@ -1,5 +1,5 @@
 // Who handles which interrupt. The lines are the sixteen that a PC has, which nothing raises
-// here but code that says `int` with their vector or generic_handle_irq, and that of the disk.
+// here but code that says `int` with their vector or generic_handle_irq, and the disk's.
 #define pr_fmt(fmt) "genirq: " fmt
 
 #include <linux/irq.h>

@@ -307,7 +307,7 @@ static noinline int do_init_module(struct module *mod)
 		WRITE_ONCE(mod->state, MODULE_STATE_LIVE);
 		blocking_notifier_call_chain(&module_notify_list, MODULE_STATE_LIVE, mod);
 	}
-	module_put(mod);	/* that of the loader */
+	module_put(mod);	/* the loader's */
 	if (ret >= 0) {
 		WRITE_ONCE(mod->kallsyms, &mod->core_kallsyms);
 		forget_init(mod);

@@ -44,7 +44,7 @@ struct line {
 	char text[LOG_LINE_MAX + sizeof(struct dev_printk_info)];	/* a probe's handler may print during another printk */
 };
 
-/* level -1 is that of the text, or 4. dev_info may be NULL. */
+/* level -1 means the text's, or 4. dev_info may be NULL. */
 noinline asmlinkage int vprintk_emit(int facility, int level, const struct dev_printk_info *dev_info, const char *fmt, va_list args)
 {
 	struct line line;

@@ -54,7 +54,7 @@ static void srcu_wait_readers(struct srcu_struct *ssp, int idx)
 }
 
 /* Waits for a grace period: for readers that took the number of the other set before it
- * was last changed, and for those of the present one. */
+ * was last changed, and for readers of the present one. */
 static void srcu_advance(struct srcu_struct *ssp)
 {
 	int idx;

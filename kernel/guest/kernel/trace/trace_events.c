@@ -662,7 +662,7 @@ BLOCK_BIO(block_getrq)
 
 #if GUEST_LINUX >= 612
 #define RQ_IOPRIO u16 ioprio;
-/* Best effort, 4: that of tasks that have not set another one. A request without bios has none. */
+/* Best effort, 4: of tasks that have not set another one. A request without bios has none. */
 #define SET_IOPRIO rec.ioprio = rq->bio ? 2 << 13 | 4 : 0;
 #else
 #define RQ_IOPRIO

@@ -57,7 +57,7 @@ static u32 inv_mix_word(u32 w)
 }
 
 // aes_expandkey makes the round keys of a key of 16, 24 or 32 bytes (else
-// -EINVAL); the decryption keys are those of the equivalent inverse cipher.
+// -EINVAL); the decryption keys are the equivalent inverse cipher's.
 int aes_expandkey(struct crypto_aes_ctx *ctx, const u8 *key, unsigned int len)
 {
 	u32 words = len / 4, total = len + 28, i, w, rounds = len / 4 + 6;

@@ -83,7 +83,7 @@ bool inet_csk_reqsk_queue_add(struct sock *sk, struct sock *child)
 }
 
 // inet_csk_clone_lock makes the sock of a new connection of a listener. It has the listener's addresses and port until
-// those of the connection are set.
+// the connection's are set.
 struct sock *inet_csk_clone_lock(const struct sock *sk, const void *req, const gfp_t priority)
 {
 	struct sock *newsk = sk_alloc(sk->sk_family, priority);

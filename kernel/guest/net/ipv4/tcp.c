@@ -18,7 +18,7 @@ noinline __noclone void tcp_init_sock(struct sock *sk)
 	timer_setup(&sk->sk_timer, tcp_write_timer, 0);
 }
 
-// tcp_set_state also removes a closed sock from the tables. The port stays that of a listener, and of one that was
+// tcp_set_state also removes a closed sock from the tables. The port stays a listener's, and of one that was
 // bound to it, until the socket is closed.
 noinline void tcp_set_state(struct sock *sk, int state)
 {

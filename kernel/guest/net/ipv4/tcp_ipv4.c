@@ -144,7 +144,7 @@ noinline __noclone struct sock *tcp_v4_syn_recv_sock(struct sock *sk, struct sk_
 	return child;
 }
 
-// tcp_create_openreq_child makes the sock of a new connection, whose addresses are still those of its listener.
+// tcp_create_openreq_child makes the sock of a new connection, whose addresses are still its listener's.
 noinline __noclone struct sock *tcp_create_openreq_child(const struct sock *sk, void *req, struct sk_buff *skb)
 {
 	struct sock *child = inet_csk_clone_lock(sk, req, GFP_ATOMIC);
