@@ -83,33 +83,61 @@ func (b *bpfFiles) hasClocks(pid int) bool {
 	return b.clocks[pid]
 }
 
-// BPF is bpf(2) of a caller that may make it. It returns what is to be written into the caller's
-// memory, whether the call fails or not, and a descriptor to give, or nil. It fails with ENXIO if there can
-// be no descriptors here, and with Linux's errnos.
-func (d *Descriptors) BPF(c host.Caller, call BPFCall) (ret int, f *os.File, writes []BPFWrite, err error) {
+// BPFAnswer is the answer to a bpf(2).
+type BPFAnswer struct {
+	Ret    int
+	Writes []BPFWrite // what is to be written into the caller's memory, whether the call fails or not
+	File   *os.File   // a descriptor to give, or nil
+	Given  []BPFGiven // descriptors with fixed numbers to give as well
+}
+
+// BPFGiven is a descriptor of the caller.
+type BPFGiven struct {
+	FD   int
+	File *os.File
+}
+
+// BPF is bpf(2) of a caller that may make it. It fails with ENXIO if there can be no descriptors here, and with Linux's errnos.
+func (d *Descriptors) BPF(c host.Caller, call BPFCall) (answer BPFAnswer, err error) {
 	fs, err := d.bpf.connected(BPFName)
 	if err != nil {
-		return 0, nil, nil, fmt.Errorf("bpf: %w: %w", syscall.ENXIO, err)
+		return answer, fmt.Errorf("bpf: %w: %w", syscall.ENXIO, err)
 	}
 	fs.Settle() // an object whose last descriptor was closed is gone
 	by := &bpfCaller{all: d, fs: fs, caller: c, pid: c.PID, memory: call.Memory, call: &call}
 	system := d.tracer.BPF()
 	r, err := system.Call(by, call.Command, call.Addr, call.Size)
+	answer.Writes = by.writes
 	if err != nil {
-		return 0, nil, by.writes, err
+		return answer, err
+	}
+	answer.Ret = r.Value
+	for _, g := range r.Given {
+		f, failed := d.open(fs, c.PID, bpf.Result{Object: g.Object, Access: g.Access}, g.Link)
+		if failed != nil { // the others are given nevertheless
+			err = failed
+			continue
+		}
+		answer.Given = append(answer.Given, BPFGiven{g.FD, f})
 	}
 	if r.Object == nil {
-		return r.Value, nil, by.writes, nil
+		return answer, err
 	}
+	answer.Ret = 0
+	answer.File, err = d.open(fs, c.PID, r, makesLink[call.Command])
+	return answer, err
+}
+
+// open returns a descriptor of an object for a process.
+func (d *Descriptors) open(fs *anoninode.FS, pid int, r bpf.Result, makesLink bool) (*os.File, error) {
 	backing := -1
 	if memory := memoryOf(r.Object); memory != nil {
 		backing = memory.FD()
 	}
 	if p, ok := r.Object.(*bpf.Prog); ok && p.Type() == bpf.ProgPerfEvent {
-		d.bpf.runsClocks(c.PID)
+		d.bpf.runsClocks(pid)
 	}
-	f, err = fs.Open(d.fileOf(system, r, makesLink[call.Command]), backing)
-	return 0, f, by.writes, err
+	return fs.Open(d.fileOf(d.tracer.BPF(), r, makesLink), backing)
 }
 
 // memoryOf returns the memory of a map that can be mapped, or nil.
@@ -206,6 +234,14 @@ func (c *bpfCaller) Task() bpf.Task { return c.all.taskOf(c.caller) }
 
 // Object implements bpf.Caller.
 func (c *bpfCaller) Object(fd int) any { return c.find(c.pid, fd) }
+
+// FreeFD implements bpf.Caller.
+func (c *bpfCaller) FreeFD(first int) int {
+	for exists(fmt.Sprintf("/proc/%d/fd/%d", c.pid, first)) {
+		first++
+	}
+	return first
+}
 
 // ObjectOf implements bpf.Caller.
 func (c *bpfCaller) ObjectOf(pid, fd int) (any, error) {

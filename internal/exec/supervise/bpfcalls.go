@@ -93,6 +93,12 @@ func (s *supervisor) answerBPF(c *notify.Caller) {
 	if r.File != nil {
 		defer r.File.Close()
 	}
+	for _, g := range r.Given {
+		defer g.File.Close()
+		if errno := c.Replace(g.FD, int(g.File.Fd()), unix.O_CLOEXEC); errno != 0 && r.Errno == 0 {
+			r.Errno = errno
+		}
+	}
 	for _, w := range r.Writes {
 		if !c.Write(w.Addr, w.Bytes) {
 			c.Fail(unix.EFAULT)

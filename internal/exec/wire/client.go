@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/internal/exec/perffd"
 )
 
 // Client is the supervisor's end.
@@ -96,8 +98,9 @@ func (c *Client) SeenTo(tid int) bool { return c.seenTo.Changed(tid, c.seen) }
 
 // receive wakes the senders of calls that are answered, and all when the server has gone.
 func (c *Client) receive() {
-	var buf [256]byte
-	oob := make([]byte, unix.CmsgSpace(8))
+	const descriptors = 253 // SCM_MAX_FD
+	var buf [4096]byte
+	oob := make([]byte, unix.CmsgSpace(4*descriptors))
 	for {
 		n, oobn, _, _, err := unix.Recvmsg(c.socket, buf[:], oob, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
@@ -231,6 +234,12 @@ func (c *Client) replied(b []byte, files []*os.File) {
 	if r.Gives && len(files) > 0 {
 		r.File, files = files[0], files[1:]
 	}
+	if n := len(files) - len(r.At); n >= 0 {
+		for i, fd := range r.At {
+			r.Given = append(r.Given, perffd.BPFGiven{FD: fd, File: files[n+i]})
+		}
+		files = files[:n]
+	}
 	for _, f := range files {
 		if r.Wrote && json.NewDecoder(f).Decode(&r.Writes) != nil {
 			r.Errno = unix.EIO
@@ -249,5 +258,9 @@ func (c *Client) replied(b []byte, files []*os.File) {
 	if w := c.asked[r.ID]; w != nil {
 		w <- r
 		delete(c.asked, r.ID)
+		return
+	}
+	for _, g := range r.Given {
+		_ = g.File.Close()
 	}
 }

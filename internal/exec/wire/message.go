@@ -136,9 +136,11 @@ type Reply struct {
 	// Wrote: what is to be written into the caller's memory, whether the call fails or not, came with
 	// it in a file, as JSON.
 	Wrote bool
+	At    []int // the numbers of the descriptors in Given, whose files came last
 
 	File   *os.File          `json:"-"` // what to give
 	Writes []perffd.BPFWrite `json:"-"`
+	Given  []perffd.BPFGiven `json:"-"` // to give with these numbers
 }
 
 // wrote returns a file with what is to be written into the caller's memory, or nil if that is nothing. If there

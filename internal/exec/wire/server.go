@@ -129,9 +129,9 @@ func (c *conn) bpf(m *Message, memory io.ReaderAt, r *Reply) (*os.File, error) {
 		call.Files = &pinned{tree: t, tid: m.TID}
 	}
 	by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
-	ret, f, writes, err := c.kernel.Load().Descriptors.BPF(by, call)
-	r.Ret, r.Writes = ret, writes
-	return f, err
+	answer, err := c.kernel.Load().Descriptors.BPF(by, call)
+	r.Ret, r.Writes, r.Given = answer.Ret, answer.Writes, answer.Given
+	return answer.File, err
 }
 
 // setBPF answers a PERF_EVENT_IOC_SET_BPF in the serving process.
@@ -327,6 +327,11 @@ func (c *conn) question(m *Message, f *os.File) {
 			fds = append(fds, int(wrote.Fd()))
 			r.Wrote = true
 			defer wrote.Close()
+		}
+		for _, g := range r.Given {
+			fds = append(fds, int(g.File.Fd()))
+			r.At = append(r.At, g.FD)
+			defer g.File.Close()
 		}
 		if len(fds) > 0 {
 			rights = unix.UnixRights(fds...)

@@ -48,6 +48,9 @@ func (c *fakeCaller) Object(fd int) any {
 	return c.objects[fd-3]
 }
 
+// FreeFD implements Caller.
+func (c *fakeCaller) FreeFD(first int) int { return max(first, len(c.objects)+3) }
+
 // ObjectOf implements Caller: there is task 10 only.
 func (c *fakeCaller) ObjectOf(pid, fd int) (any, error) {
 	if pid != 10 {

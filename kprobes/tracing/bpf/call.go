@@ -24,6 +24,8 @@ type Caller interface {
 	// TaskOf returns the thread that a descriptor of pidfd_open(2) refers to. It fails with EBADF for another descriptor, and
 	// with ENOENT if the thread has ended.
 	TaskOf(fd int) (tid int32, err error)
+	// FreeFD returns the lowest number from a first one that no descriptor has.
+	FreeFD(first int) int
 	// Access returns the flags with which a descriptor of a map was opened: that it is for reading, or for writing, only.
 	Access(fd int) uint32
 	// Pin makes the file that the call names be one of an object, to which it gets a reference.
@@ -57,6 +59,16 @@ type Result struct {
 	Object any
 	// Access is what Caller.Access has to return for the descriptor.
 	Access uint32
+	// Given are descriptors with fixed numbers that a program has made for the caller.
+	Given []Given
+}
+
+// Given is a descriptor of the caller that is to refer to an object, with a reference that Release gives back.
+type Given struct {
+	FD     int
+	Access uint32
+	Object any
+	Link   bool // a command has made it that makes a link
 }
 
 // Commands of bpf(2) (enum bpf_cmd).

@@ -170,6 +170,8 @@ func helperTable() map[int32]*helper {
 		160:                 {"bpf_ktime_get_coarse_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
 		164:                 {"bpf_for_each_map_elem", (*run).forEach, retInteger, [5]argType{argMap, argFunc, argStackOrNull, any_}, false},
 		165:                 {"bpf_snprintf", (*run).snprintf, retInteger, [5]argType{argMemOrNull, argSizeOrZero, argConstString, argMemOrNull, argSizeOrZero}, true},
+		helperFindByName:    {"bpf_btf_find_by_name_kind", (*run).findByName, retInteger, [5]argType{argMem, argSizeOrZero, any_, any_}, false},
+		helperSysClose:      {"bpf_sys_close", (*run).sysClose, retInteger, [5]argType{any_}, false},
 		helperSysBPF:        {"bpf_sys_bpf", (*run).sysBPF, retInteger, [5]argType{any_, argMem, argSize}, false},
 		169:                 {"bpf_timer_init", (*run).timerInit, retInteger, [5]argType{argTimer, argMap, any_}, true},
 		helperSetCallback:   {"bpf_timer_set_callback", (*run).timerSetCallback, retInteger, [5]argType{argTimer, argFunc}, true},

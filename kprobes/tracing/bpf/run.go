@@ -74,8 +74,9 @@ type run struct {
 	left   int
 	tails  int
 	keys   [maxNested][]byte
-	timer  *timer // whose function runs
-	caller Caller // who runs a program of type SYSCALL, or nil
+	timer  *timer  // whose function runs
+	given  []Given // descriptors that a program of type SYSCALL has made
+	caller Caller  // who runs a program of type SYSCALL, or nil
 	dyns   [maxNested][dynptrSize]byte
 	args   [maxNested + 1][numArgs]uint64 // of helpers, by how many callbacks are nested
 	ctx    []byte                         // what the first argument points to; zero after that

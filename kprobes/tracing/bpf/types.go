@@ -162,3 +162,51 @@ func (v *verifier) structAccess(p value, a access) (value, error) {
 	}
 	return unknown(), nil
 }
+
+// find returns the number of the kernel's type of a name and kind (BTF_KIND_).
+func (t *kernelTypes) find(name string, kind uint32) (id btf.TypeID, ok bool) {
+	spec := t.parsed()
+	if spec == nil || name == "" {
+		return 0, false
+	}
+	all, err := spec.AnyTypesByName(name)
+	if err != nil {
+		return 0, false
+	}
+	for _, typ := range all {
+		if kindOf(typ) != kind {
+			continue
+		}
+		if id, err := spec.TypeID(typ); err == nil {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// kindOf returns the kind of a type that has a name.
+func kindOf(t btf.Type) uint32 {
+	switch t.(type) {
+	case *btf.Int:
+		return btfInt
+	case *btf.Struct:
+		return btfStruct
+	case *btf.Union:
+		return btfUnion
+	case *btf.Enum:
+		return btfEnum
+	case *btf.Fwd:
+		return btfFwd
+	case *btf.Typedef:
+		return btfTypedef
+	case *btf.Func:
+		return btfFunc
+	case *btf.Var:
+		return btfVar
+	case *btf.Datasec:
+		return btfDatasec
+	case *btf.Float:
+		return btfFloat
+	}
+	return 0
+}

@@ -1,14 +1,14 @@
-/* bpfhelpers TYPE [network]: calls each helper of 6.1 in a program of a type, with the program's own context and zeros, and prints which
+/* bpfhelpers TYPE [rest]: calls each helper of 6.1 in a program of a type, with the program's own context and zeros, and prints which
  * ones there are, and the errno and the last line of the verifier's log where the answer is not the one that a kprobe's program
- * gets. Helpers about sockets and packets are asked for only with "network". */
+ * gets. Those that are not here, most of them about sockets and packets, are asked for only with "rest". */
 #include "bpfcalls.h"
 #include "bpfkernel.h"
 
 enum { first = 1, last = 211 };
 
-static const unsigned char network[] = {
-	9, 10, 11, 13, 17, 18, 19, 20, 21, 23, 24, 26, 28, 29, 30, 31, 32, 33, 34, 38, 39, 40, 41, 43, 44, 46, 47, 48, 50, 51, 54, 65, 66, 68, 69, 79, 83, 84, 85, 86, 95, 96, 97, 98, 99,
-	100, 107, 108, 110, 111, 121, 124, 135, 136, 137, 138, 139, 140, 151, 152, 155, 162, 163, 178, 188, 189, 190, 192, 196, 204, 205, 206, 207,
+static const unsigned char rest[] = {
+	9, 10, 11, 13, 17, 18, 19, 20, 21, 23, 24, 26, 28, 29, 30, 31, 32, 33, 34, 38, 39, 40, 41, 43, 44, 46, 47, 48, 50, 51, 54, 56, 65, 66, 68, 69, 79, 83, 84, 85, 86, 95, 96, 97, 98, 99,
+	100, 107, 108, 110, 111, 121, 124, 135, 136, 137, 138, 139, 140, 147, 149, 150, 151, 152, 155, 162, 163, 178, 188, 189, 190, 192, 196, 204, 205, 206, 207,
 };
 
 static char answers[2][last + 1][256];
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 		if (argc < 2 || strcmp(argv[1], types_of[t].name))
 			continue;
 		for (h = first; h <= last; h++) {
-			if (!memchr(network, h, sizeof network) == (argc > 2))
+			if (!memchr(rest, h, sizeof rest) == (argc > 2))
 				continue;
 			ask(0, h, answers[0][h]);
 			if (ask(t, h, answers[1][h]))
