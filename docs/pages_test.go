@@ -92,6 +92,38 @@ func TestChangelogThemes(t *testing.T) {
 	}
 }
 
+// version matches a heading of CHANGELOG.md: what is not tagged yet, or a tag and its day.
+var version = regexp.MustCompile(`^(?:Unreleased|v\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\))$`)
+
+// TestChangelogVersions: a version's heading has its number and day, and what has no number yet stands first.
+func TestChangelogVersions(t *testing.T) {
+	sections := strings.Split(pages(t)["CHANGELOG.md"], "\n## ")[1:]
+	if len(sections) == 0 {
+		t.Fatal("no version")
+	}
+	for i, section := range sections {
+		title, _, _ := strings.Cut(section, "\n")
+		if !version.MatchString(title) || i > 0 && title == "Unreleased" {
+			t.Errorf("heading %d is %q", i+1, title)
+		}
+	}
+}
+
+// telegram matches a comment that says without a verb what a value means.
+var telegram = regexp.MustCompile(`//.*; (?:nil|""|0|false|true): .*`)
+
+// TestNoTelegrams: comments are sentences.
+func TestNoTelegrams(t *testing.T) {
+	for path, text := range files(t, ".go") {
+		if strings.HasPrefix(text, "// Code generated ") {
+			continue
+		}
+		for _, line := range telegram.FindAllString(text, -1) {
+			t.Errorf("%s: %s", path, line)
+		}
+	}
+}
+
 var (
 	goTest  = regexp.MustCompile("`go test ([^`]*)`")
 	goRun   = regexp.MustCompile("`go run (\\./[^ `]*)")
