@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
+
+	"github.com/cilium/ebpf/btf"
 )
 
 // call follows a call of a helper or of a function of the program.
@@ -194,13 +196,37 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 
 // structArgument checks a pointer to a structure of the kernel.
 func (v *verifier) structArgument(p value, r uint8, want string) error {
+	name := regNames[regStruct]
 	switch {
 	case p.typ != regStruct:
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], regNames[regStruct])
-	case p.to != nil && (p.to.TypeName() != want || p.off != 0 || !p.isConst() || p.bits != 0):
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], name)
+	case p.to != nil && !v.begins(p.to, int64(p.off), want):
 		return v.refuse(syscall.EACCES, "R%d is of type %s but %s is expected", r, p.to.TypeName(), want)
+	case p.off < 0:
+		return v.refuse(syscall.EACCES, "negative offset %s ptr R%d off=%d disallowed", name, r, p.off)
+	case !p.isConst() || p.bits != 0:
+		return v.refuse(syscall.EACCES, "variable %s access var_off=%v disallowed", name, p.tnum)
 	}
 	return nil
+}
+
+// begins is btf_struct_ids_match: whether a structure that is wanted is at an offset of another one.
+func (v *verifier) begins(t btf.Type, off int64, want string) bool {
+	if off == 0 && t.TypeName() == want {
+		return true
+	}
+	const maxNesting = 64 // structures in structures
+	for range maxNesting {
+		inner, at, _, done, err := v.member(t, uint32(off), 1)
+		switch {
+		case err != nil || done:
+			return false
+		case at == 0 && inner.TypeName() == want:
+			return true
+		}
+		t, off = inner, int64(at)
+	}
+	return false
 }
 
 // isMemory reports whether a register points to memory whose size is known.

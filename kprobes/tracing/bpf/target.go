@@ -154,7 +154,7 @@ func (t *target) argument(v *verifier, off int) (value, bool) {
 	case n == len(t.args) && v.prog.attachType == traceFexit:
 		typ = t.returns
 	default:
-		v.log.printf("func '%s' doesn't have %d-th argument\n", t.name, n+1)
+		v.log.printf("func '%s' doesn't have %d-th argument\n", t.name, t.beyond(v.prog, n)+1)
 		return value{}, false
 	}
 	typ = btf.UnderlyingType(typ)
@@ -176,6 +176,11 @@ func (t *target) argument(v *verifier, off int) (value, bool) {
 		p.to = to
 		if v.prog.attachType == traceIter && n > 0 { // what is shown: NULL at the end
 			p.typ, p.id = regStructOrNull, v.newID()
+			return p, true
+		}
+		if !v.log.off() {
+			id, _ := v.prog.sys.types.parsed().TypeID(to)
+			v.log.printf("func '%s' arg%d has btf_id %d type %s '%s'\n", t.name, n, id, kindName(to), to.TypeName())
 		}
 		return p, true
 	}
@@ -183,9 +188,25 @@ func (t *target) argument(v *verifier, off int) (value, bool) {
 	return value{}, false
 }
 
+// beyond is get_ctx_arg_idx: which argument Linux takes one to be that there is not.
+func (t *target) beyond(p *Prog, n int) int {
+	all := len(t.args)
+	if p.attachType == traceRawTP {
+		all++ // the tracer's own, before the others
+	}
+	if _, void := t.returns.(*btf.Void); n > all || n == all && (void || t.returns == nil) {
+		return all + 1
+	}
+	return n
+}
+
 // kindName is btf_type_str: the kind of a type in the words of the log.
 func kindName(t btf.Type) string {
 	switch t.(type) {
+	case *btf.Struct:
+		return "STRUCT"
+	case *btf.Union:
+		return "UNION"
 	case *btf.Pointer:
 		return "PTR"
 	case *btf.FuncProto:

@@ -66,6 +66,9 @@ func (v *verifier) field(t btf.Type, off, size uint32) (to btf.Type, err error) 
 // there; otherwise done is true.
 func (v *verifier) member(t btf.Type, off, size uint32) (inner btf.Type, at uint32, to btf.Type, done bool, err error) {
 	name, whole, all, _ := members(t)
+	if name == "" {
+		name = "(anon)"
+	}
 	if off+size > whole {
 		if inner, at := flexible(all, off); inner != nil {
 			return inner, at, nil, false, nil

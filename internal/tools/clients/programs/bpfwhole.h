@@ -20,6 +20,9 @@ static void whole(void)
 		lines++;
 		if ((c = strstr(line, " = 0xffff")) && c < end && strspn(c + 5, "0123456789abcdef") == 16)
 			memcpy(c + 3, "MAPMAPMAPMAPMAPMAP", 18);
+		if ((c = strstr(line, " has btf_id ")) && c < end)
+			for (c += 12; *c >= '0' && *c <= '9'; c++)
+				memmove(c, c + 1, strlen(c + 1) + 1), c--, end--;
 		if (!sums)
 			fwrite(line, 1, end - line, stdout);
 		for (c = line; c < end; c++)
