@@ -146,7 +146,7 @@ type Trap struct {
 	Regs      *Regs  // as pushed by the processor: after an int3, IP is one past it
 	RegsAddr  uint64 // guest address of Regs in a callback (optimized_callback, ftrace, rethook), where Regs are in guest memory; 0 in a trap
 	Arg       uint64 // the callback's second argument (for optimized_callback, the op pointer that the detour loads)
-	Next      uint64 // at a listened fentry site with Regs: the address to continue at, before the handler
+	Next      uint64 // at a listened fentry site with Regs: the address to continue at, before the handler, which may set it
 	Op        uint64 // at a listened fentry site: the ftrace_ops behind which the handler begins, and when it returns the one that the guest calls next; 0 for none
 	Task      uint64 // address of the current task_struct
 	Data      []byte // a tracepoint's record, in guest memory; valid until the handler returns

@@ -91,7 +91,9 @@ const (
 	MirrorPolled   = 736 // u64: kernel address of the descriptors that it waits for (Polled*), or 0
 	MirrorPolledN  = 744 // u64: their number
 	MirrorReady    = 768 // u64: EPOLL* for which the descriptor that it waits by is ready
-	MirrorSize     = 792 // the other fields are used by the guest only
+	MirrorRefused  = 776 // s64: the error with which a program has refused the call, which the host's kernel does not make then, or 0
+	MirrorCwd      = 784 // u64: kernel address of the path from which a name is looked up, or 0
+	MirrorSize     = 808 // the other fields are used by the guest only
 )
 
 // Layout of struct host_polled, bytes: the description of a file, and what it is ready for.
@@ -108,7 +110,7 @@ const (
 	MirrorRdev  = 24 // u64: dev_t of a device: major << 20 | minor
 	MirrorFlags = 32 // u64: its O_* flags
 	MirrorPos   = 40 // u64: its position
-	MirrorName  = 48 // "/" and the last part of its path, or a name such as pipe:[1], with a NUL at the end
+	MirrorName  = 48 // its path, or "/" and the last part of that, or a name such as pipe:[1], with a NUL at the end
 	MirrorSock  = 304
 )
 

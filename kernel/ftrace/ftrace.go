@@ -647,7 +647,10 @@ func (s *Sites) HitRegs(t *abi.Trap) {
 		}
 		switch {
 		case o.Func != nil:
-			o.Func(t)
+			was := t.Next
+			if o.Func(t); t.Next != was { // the function is left out
+				next = t.Next
+			}
 		case kprobe != nil:
 			(*kprobe)(t)
 			if t.Regs.IP != at+SiteSize {

@@ -287,6 +287,8 @@ type Syscall struct {
 	Mode   uint64      // S_IFMT and permissions of the file that the path names, or abi.CallModeNone if there is none
 	Head   [][]byte    // the beginnings of the files that the call reads, in turn
 
+	Refused *bool // if not nil, is set to whether a program has left out a function of the guest in the call
+
 	HeadErr syscall.Errno // the error of reading the next file; 0 means that there is none
 	Quiet   bool          // no probe sees it
 }
@@ -326,6 +328,9 @@ func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (_ int64, err err
 		shut := newRequest(abi.SysClose)
 		shut.args[0], shut.fops, shut.files = uint64(ret), abi.FOpsOther, c.files()
 		_, _ = t.run(ctx, shut, nil)
+	}
+	if s.Refused != nil {
+		*s.Refused = t.refused.Load()
 	}
 	t.release(r)
 	return ret, err

@@ -244,7 +244,8 @@ type Task struct {
 	call         *request // the last call's, for the next one
 	place        place    // where the task runs
 
-	mirror atomic.Pointer[Mirror] // the mirrored call that it makes, or nil
+	refused atomic.Bool            // a program has left out a function in the call
+	mirror  atomic.Pointer[Mirror] // the mirrored call that it makes, or nil
 
 	mu      sync.Mutex
 	queue   []*request
@@ -328,6 +329,7 @@ func (t *Task) recycle(r *request) {
 	r.inFileOp.Store(false)
 	r.died = false
 	t.mirror.Store(nil)
+	t.refused.Store(false)
 	t.call = r
 }
 

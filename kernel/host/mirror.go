@@ -43,6 +43,7 @@ type SockAddr struct {
 type Mirror struct {
 	Syscall // without Head
 	Files   [abi.MirrorFiles]Descriptor
+	Cwd     string // from where a name is looked up; "" if that does not matter
 	Memory  Memory // what the arguments point to that are not in Text
 	// Polled are descriptors that the call waits for. Ready is what the one is ready for by
 	// which it waits, if any.
@@ -56,6 +57,11 @@ type Mirror struct {
 	Made func() Made
 	// Signal, if not nil, is called in handler context with each signal that the guest sends the thread in the call.
 	Signal func(Signal)
+	// Refuse, if not nil, is called in handler context when a program has left out a function of the guest in the call.
+	Refuse func()
+	// Returned, if not nil, is called with the result when the call that Host.Mirror makes has returned, before Reached if the guest
+	// has not come to that point.
+	Returned func(ret int64)
 }
 
 // Descriptor is a descriptor that a call is about. The zero value is none.
@@ -120,7 +126,11 @@ func (h *Host) Mirror(c Caller, m *Mirror) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return t.run(ctx, r, t.mirrorOp(m, reach))
+	ret, err := t.run(ctx, r, t.mirrorOp(m, reach))
+	if m.Returned != nil && err == nil {
+		m.Returned(ret)
+	}
+	return ret, err
 }
 
 // mirrorRequest returns the request for a mirrored call, also if it cannot be described.
@@ -276,8 +286,8 @@ func (run *MirrorRun) await() {
 func (run *MirrorRun) over(ret int64) {
 	run.t.release(run.r)
 	run.t.h.mirrors.Add(-1)
-	run.reach()
 	run.ended(ret)
+	run.reach()
 }
 
 // forgetTable has the descriptors of a process closed when its last thread ends, which may be this one. Another thread's
@@ -296,6 +306,9 @@ func (t *Task) forgetTable(ctx context.Context, c Caller) error {
 
 // mirrorAt is where a task's struct host_mirror is in the first page of its window.
 const mirrorAt = 2048
+
+// maxCwd is more than the length of a path that has room after it.
+const maxCwd = abi.PageSize - mirrorAt - abi.MirrorSize
 
 // describe writes the call's struct host_mirror and its data.
 func (t *Task) describe(r *request, m *Mirror) error {
@@ -320,6 +333,12 @@ func (t *Task) describe(r *request, m *Mirror) error {
 		t.describeFile(t.mirrorFile(i), f.File)
 	}
 	binary.LittleEndian.PutUint64(b[abi.MirrorReady:], uint64(m.Ready))
+	if m.Cwd != "" && len(m.Cwd) < maxCwd {
+		text := t.pathPA + mirrorAt + abi.MirrorSize
+		to := t.h.g.Phys(text, uint64(len(m.Cwd)+1))
+		to[copy(to, m.Cwd)] = 0
+		binary.LittleEndian.PutUint64(b[abi.MirrorCwd:], abi.DirectMap+text)
+	}
 	if len(m.Polled) > 0 {
 		binary.LittleEndian.PutUint64(b[abi.MirrorPolled:], abi.DirectMap+t.bufPA+m.polledAt())
 		t.describePolled(m, m.Polled)
@@ -391,7 +410,7 @@ func (t *Task) describeFile(b []byte, f File) {
 	describeSock(b[abi.MirrorSock:abi.MirrorSock+abi.SockSize], &f.Sock)
 	name := b[abi.MirrorName:abi.MirrorSock]
 	text := f.Name
-	if i := strings.LastIndexByte(text, '/'); i > 0 && text[0] == '/' {
+	if i := strings.LastIndexByte(text, '/'); i > 0 && text[0] == '/' && len(text) >= len(name) {
 		text = text[i:]
 	}
 	clear(name[copy(name[:len(name)-1], text):])

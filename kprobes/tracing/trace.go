@@ -120,6 +120,9 @@ type Host interface {
 	// Signal sends the thread for which a task stands a signal, which it has when its call has ended. It is called in handler
 	// context. Without thread the signal is for its process.
 	Signal(task uint64, nr int, thread bool)
+	// CallRefused says that a program has had a function fail with err in the call that a task makes: the host does not make it either.
+	// It is called in handler context.
+	CallRefused(task uint64, err syscall.Errno)
 }
 
 // Config is what a Tracer is built from.

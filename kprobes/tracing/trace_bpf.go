@@ -136,6 +136,40 @@ func (p programProbes) Listen(sites []uint64, exit bool, hit func(h *bpf.Hit, ar
 	}, nil
 }
 
+// skipped is the guest's function that returns in place of the one that a handler has its address in ip for.
+const skipped = "just_return_func"
+
+// Modify implements bpf.Probes.
+func (p programProbes) Modify(site uint64, hit func(h *bpf.Hit, args *bpf.Args) uint64) (detach func(), err error) {
+	t := p.tracer
+	just := t.conf.Symbols.LookupName(skipped)
+	if len(just) == 0 {
+		return nil, fmt.Errorf("functions cannot be left out: %w", syscall.Errno(abi.ENOTSUPP))
+	}
+	entered := func(trap *abi.Trap) {
+		h, args := t.newProgramHit(trap), bpf.Args{}
+		h.Site = trap.Regs.IP
+		argsOf(trap.Regs, &args)
+		if ret := hit(&h.Hit, &args); ret != 0 {
+			trap.Regs.AX, trap.Next = ret, just[0].Addr
+			const maxErrno, interrupts = 4095, 0xffff00 // in which nothing of the task's call fails
+			if err := -ret; err <= maxErrno && trap.Preempt&interrupts == 0 {
+				t.conf.Host.CallRefused(trap.Task, syscall.Errno(err))
+			}
+		}
+	}
+	listener := t.conf.Functions.Listen(ftracer.Handler{Function: t.programHandler(), Hit: entered, Regs: true, Allocated: true, Last: true})
+	if err := listener.Set([]uint64{site}); err != nil {
+		return nil, fmt.Errorf("a program for a function's result: %w", err)
+	}
+	return func() {
+		if err := listener.Set(nil); err != nil {
+			t.conf.Machine.Printk(4, "ftrace: %v", err)
+		}
+		t.conf.Machine.SynchronizeRCU()
+	}, nil
+}
+
 // programHandler names the function that stands in enabled_functions for a program: the handler of fprobes, which the
 // guests of releases before 6.12 do not have.
 func (t *Tracer) programHandler() string {

@@ -692,10 +692,11 @@ func headOf(path string) []byte {
 }
 
 // Call makes the guest repeat a system call that a process of the host is about to
-// make, after everything that has happened before it.
-func (a *Activity) Call(c host.Caller, s host.Syscall) {
+// make, after everything that has happened before it. It returns the error with which a
+// program has refused the call, or 0.
+func (a *Activity) Call(c host.Caller, s host.Syscall) (refused syscall.Errno) {
 	if state := a.state.Load(); state == 0 || CallBit(s.Nr) == lives && state&lives == 0 {
-		return
+		return 0
 	}
 	a.host.AwaitClosed(context.Background())
 	a.mu.Lock()
@@ -706,7 +707,7 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 	case abi.SysExit, abi.SysExitGroup:
 		if !here { // otherwise the host's kernel reports it
 			a.exits(c, s.Nr, int(s.Args[0]&0xff)<<8)
-			return
+			return 0
 		}
 		a.mu.Lock()
 		a.exiting[c.TID] = s.Nr
@@ -714,12 +715,13 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 			a.grouped[c.PID] = true
 		}
 		a.mu.Unlock()
-		return
+		return 0
 	}
 	if tid, pid, ok := signalled(s); ok && !a.ensureTask(tid, pid) {
-		return
+		return 0
 	}
-	if done := a.other(c, s); done && here && (s.Nr == abi.SysExecve || s.Nr == abi.SysExecveat) {
+	done, refused := a.other(c, s)
+	if done && here && (s.Nr == abi.SysExecve || s.Nr == abi.SysExecveat) {
 		a.mu.Lock()
 		a.executed[c.PID] = true
 		a.mu.Unlock()
@@ -728,16 +730,22 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 		a.tracer.Renamed(int32(c.TID), *name)
 		a.tracer.Perf().Renamed(IDs(c), *name)
 	}
+	return refused
 }
 
-// other makes a call in the guest, and reports whether it succeeds there.
-func (a *Activity) other(c host.Caller, s host.Syscall) (ok bool) {
+// other makes a call in the guest. It reports whether it succeeds there, and returns the error with which a program has refused it, or 0.
+func (a *Activity) other(c host.Caller, s host.Syscall) (ok bool, refused syscall.Errno) {
+	left := false
+	s.Refused = &left
 	ret, err := a.host.Other(context.Background(), c, s)
 	ok = err == nil && ret >= 0
 	if name := execName(s); ok && name != "" {
 		a.tracer.Perf().Executed(IDs(c), name)
 	}
-	return ok
+	if left && err == nil {
+		refused = host.RefusedWith(ret)
+	}
+	return ok, refused
 }
 
 // execName returns the name that a thread gets by an execve(2) or execveat(2), or "" for other

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -72,13 +73,14 @@ func ReadPlain(tid int, nr uint64, args [6]uint64) (clone3 []byte, ok bool) {
 	return clone3, true
 }
 
-// Plain makes the guest repeat a call that all is known of by its arguments, as Call and Fork do.
-func (a *Activity) Plain(c host.Caller, nr uint64, args [6]uint64, clone3 []byte) {
+// Plain makes the guest repeat a call that all is known of by its arguments, as Call and Fork do. It returns what Call
+// does.
+func (a *Activity) Plain(c host.Caller, nr uint64, args [6]uint64, clone3 []byte) syscall.Errno {
 	if f, ok := PlainFork(nr, args, clone3); ok {
 		a.Fork(c, f)
-	} else {
-		a.Call(c, host.Syscall{Nr: nr, Args: args})
+		return 0
 	}
+	return a.Call(c, host.Syscall{Nr: nr, Args: args})
 }
 
 // resolveForks looks for the children of forks that have begun. c, which makes a call

@@ -50,11 +50,13 @@ type FileName struct {
 	Dir  int // the descriptor of the directory in which it is looked up, or AT_FDCWD; the file itself if Text is empty
 	Text string
 	Link bool // it is not followed if it names a symbolic link
+
+	Base *string // if not nil, is set to the path of the directory in which it is looked up, if it is a relative name
 }
 
 // Name reads the name that a thread gives to a call.
 func Name(tid int, call *calls.Row, args [6]uint64) FileName {
-	return FileName{call.Dir(args), string(ReadString(tid, args[call.Name()])), call.Link(args)}
+	return FileName{Dir: call.Dir(args), Text: string(ReadString(tid, args[call.Name()])), Link: call.Link(args)}
 }
 
 // Path resolves a thread's name of a file as far as possible and returns the mode of the
@@ -70,6 +72,9 @@ func (v View) Path(tid int, file FileName, ours []string) (path string, mode uin
 			from = "fd/" + strconv.Itoa(file.Dir)
 		}
 		base, _ = os.Readlink(proc.Path(tid, from))
+		if file.Base != nil {
+			*file.Base = base
+		}
 	} else if rest, ok := strings.CutPrefix(name, "/proc/self/"); ok {
 		name = proc.Path(tid, rest)
 	}

@@ -309,7 +309,7 @@ func (m *callMemory) text(addr uint64) []byte {
 }
 
 // path resolves the name among the arguments of a call to the path of a file and its mode.
-func (m *callMemory) path(c *calls.Row, at hostview.View, args [6]uint64, dirs []string) (path string, mode uint64) {
+func (m *callMemory) path(c *calls.Row, at hostview.View, args [6]uint64, dirs []string, base *string) (path string, mode uint64) {
 	i := c.Name()
 	if i < 0 {
 		return "", 0
@@ -318,5 +318,5 @@ func (m *callMemory) path(c *calls.Row, at hostview.View, args [6]uint64, dirs [
 	if len(text) == 0 {
 		return "", 0
 	}
-	return at.Path(m.tid, hostview.FileName{Dir: c.Dir(args), Text: string(text), Link: c.Link(args)}, dirs)
+	return at.Path(m.tid, hostview.FileName{Dir: c.Dir(args), Text: string(text), Link: c.Link(args), Base: base}, dirs)
 }

@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -105,6 +106,7 @@ type tracee struct {
 	text     *fileText // is looked at before it goes on
 	program  bool      // it has executed a new program, which does not ring yet
 	another  bool      // it has executed a program since it began
+	skipped  bool      // the host's kernel does not make the call, which a program has refused
 	regular  bool      // the call's first descriptor is a regular file
 	tcp      bool      // the call's first descriptor is a socket of TCP
 	tells    bool      // the call is plain: it is over in the guest before the host's kernel makes it
@@ -140,6 +142,8 @@ type Call struct {
 	memory         callMemory
 	wait           *pollWait // what the call waits for, if it does
 	sent           signals
+	refused        atomic.Bool  // a program has left out a function of the guest
+	ret            atomic.Int64 // what the call has returned in the guest, once ended is set
 
 	run *host.MirrorRun // of a call that the tracing thread has begun, until it ends it
 }
@@ -755,7 +759,11 @@ func (m *Mirror) release(t *tracee) bool {
 	if t.call != nil && why == forEntry {
 		t.signalWrite()
 	}
+	if why == forEntry && m.refuse(t) {
+		return true
+	}
 	if why == forReturn || t.tells {
+		t.correct()
 		t.endSignals()
 		t.call, t.tells = nil, false
 	}
@@ -831,7 +839,7 @@ func (m *Mirror) handleEntry(t *tracee, info *syscallInfo) {
 		return
 	}
 	t.nr, t.args = info.nr, info.args
-	t.cover, t.program, t.tcp, t.regular = false, false, false, false // it is in its new text
+	t.cover, t.program, t.tcp, t.regular, t.skipped = false, false, false, false, false // it is in its new text
 	m.noteControl(t)
 	if info.nr == unix.SYS_PTRACE && m.handlePtrace(t, info.args) {
 		return
@@ -863,7 +871,10 @@ func (m *Mirror) tellPlain(t *tracee, a *activity.Activity, row *calls.Row) {
 	go func() {
 		defer w.noteReturn()
 		if clone3, ok := activity.ReadPlain(tid, row.Guest, args); ok {
-			a.Plain(callerOf(tid, pid), row.Guest, args, clone3)
+			if refused := a.Plain(callerOf(tid, pid), row.Guest, args, clone3); refused != 0 {
+				w.refused.Store(true)
+				w.ret.Store(-int64(refused))
+			}
 		}
 	}()
 	m.hold(t, forEntry)
@@ -960,7 +971,7 @@ func (m *Mirror) start(t *tracee, a *activity.Activity, c *host.Mirror) bool {
 // lookUp finds the file that a call names, if it need not wait for that.
 func (m *Mirror) lookUp(t *tracee, c *host.Mirror, ours []string) (path string, known bool) {
 	missed := false
-	path, c.Mode = t.call.memory.path(t.row, t.space.view.AtOnce(&missed), c.Args, ours)
+	path, c.Mode = t.call.memory.path(t.row, t.space.view.AtOnce(&missed), c.Args, ours, &c.Cwd)
 	return path, !missed && !t.call.memory.absent
 }
 
@@ -977,7 +988,7 @@ func (m *Mirror) begin(t *tracee, a *activity.Activity, c *host.Mirror) bool {
 		return false
 	}
 	w.connect(c)
-	run, ok := guest.StartMirror(by, c, func(int64) { w.noteReturn() })
+	run, ok := guest.StartMirror(by, c, func(ret int64) { w.returned(ret); w.noteReturn() })
 	w.run = run
 	return ok
 }
@@ -987,7 +998,7 @@ func (m *Mirror) begin(t *tracee, a *activity.Activity, c *host.Mirror) bool {
 func (m *Mirror) makeCall(a *activity.Activity, c *host.Mirror, w *Call, row *calls.Row, tid, pid int, at hostview.View, ours []string) {
 	defer w.noteReturn()
 	w.memory = callMemory{tid: tid}
-	path, mode := w.memory.path(row, at, c.Args, ours)
+	path, mode := w.memory.path(row, at, c.Args, ours, &c.Cwd)
 	if hostview.Below(path, ours) {
 		return
 	}
@@ -1001,7 +1012,7 @@ func (m *Mirror) makeCall(a *activity.Activity, c *host.Mirror, w *Call, row *ca
 func (w *Call) connect(c *host.Mirror) {
 	c.Memory = w.memory.Memory
 	c.Reached = func() { w.reached.Store(true); w.wake() }
-	c.Signal = w.signal
+	c.Signal, c.Refuse, c.Returned = w.signal, func() { w.refused.Store(true) }, func(ret int64) { w.returned(ret); w.noteReturn() }
 	c.Made = func() host.Made {
 		made := <-w.made
 		made.Written = w.memory.awaitChanged(made.Ret)
@@ -1031,9 +1042,10 @@ func (m *Mirror) claim(tid int) *Call {
 }
 
 // Begin makes a call in the guest of which the supervisor has told; reached is called when
-// the host's kernel is to make it, which is also when the guest takes too long. It returns false
+// the host's kernel is to make it, which is also when the guest takes too long, or, with an error, when a program
+// has refused it. It returns false
 // for a call that is not one of calls.Either by a traced thread.
-func (m *Mirror) Begin(by host.Caller, s host.Syscall, reached func()) bool {
+func (m *Mirror) Begin(by host.Caller, s host.Syscall, reached func(refused syscall.Errno)) bool {
 	w, a := m.claim(by.TID), m.activity.Load()
 	if w == nil || a == nil {
 		return false
@@ -1041,16 +1053,16 @@ func (m *Mirror) Begin(by host.Caller, s host.Syscall, reached func()) bool {
 	var once sync.Once
 	late := time.AfterFunc(m.patience(), func() {
 		m.slow.Store(true)
-		once.Do(reached)
+		once.Do(func() { reached(0) })
 	})
 	come := func() {
 		if late.Stop() {
 			m.slow.Store(false)
 		}
 		w.reached.Store(true)
-		once.Do(reached)
+		once.Do(func() { reached(w.refusal()) })
 	}
-	a.Mirror(by, &host.Mirror{Syscall: s, Reached: come, Signal: w.signal, Made: func() host.Made { return <-w.made }})
+	a.Mirror(by, &host.Mirror{Syscall: s, Reached: come, Signal: w.signal, Refuse: func() { w.refused.Store(true) }, Returned: w.returned, Made: func() host.Made { return <-w.made }})
 	come()
 	w.ended.Store(true)
 	m.wake()
@@ -1059,6 +1071,10 @@ func (m *Mirror) Begin(by host.Caller, s host.Syscall, reached func()) bool {
 
 // handleReturn handles the end of a call.
 func (m *Mirror) handleReturn(t *tracee, ret int64) {
+	if t.skipped {
+		m.refusedCall(t)
+		return
+	}
 	if ret == errRestart && m.remake(t) {
 		return
 	}

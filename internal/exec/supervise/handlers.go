@@ -108,7 +108,10 @@ func telling(call *calls.Row) handler {
 				return true
 			}
 			if tells {
-				s.trace(c, call)
+				if refused := s.trace(c, call); refused != 0 {
+					c.Fail(refused)
+					return true
+				}
 			}
 			return call.OpensFile() && s.openMounts(c, call)
 		}
@@ -190,12 +193,14 @@ func rightPosition(c *notify.Caller, fd int) error {
 	return err
 }
 
-// trace reports a call, unless it opens one of our files: that arrives as a request.
-func (s *supervisor) trace(c *notify.Caller, call *calls.Row) {
+// trace reports a call, unless it opens one of our files: that arrives as a request. It returns the error with which a program has
+// refused the call, or 0.
+func (s *supervisor) trace(c *notify.Caller, call *calls.Row) syscall.Errno {
 	var m *wire.Message
 	if c.Take(func(tid int) { m = s.message(tid, c, call) }) && m != nil {
-		s.Calls.Tell(m)
+		return s.Calls.Tell(m)
 	}
+	return 0
 }
 
 // message returns what the serving process hears of a call, or nil if it hears nothing.

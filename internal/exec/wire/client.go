@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +21,8 @@ type Client struct {
 	State  atomic.Pointer[atomic.Uint32] // nil before the server has told, and once it has gone
 
 	mu      sync.Mutex
-	waiting map[uint64]chan struct{} // by ID; nil once the server has gone
-	asked   map[uint64]chan Reply    // the same for questions
+	waiting map[uint64]chan syscall.Errno // by ID; nil once the server has gone
+	asked   map[uint64]chan Reply         // the same for questions
 
 	OwnIDs  atomic.Uint64 // of questions that are no call's
 	Changed chan struct{} // gets a value when modules have made or removed files
@@ -35,7 +36,7 @@ func NewClient() (c *Client, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c = &Client{socket: fds[0], waiting: map[uint64]chan struct{}{}, asked: map[uint64]chan Reply{}, Changed: make(chan struct{}, 1)}
+	c = &Client{socket: fds[0], waiting: map[uint64]chan syscall.Errno{}, asked: map[uint64]chan Reply{}, Changed: make(chan struct{}, 1)}
 	go c.receive()
 	return c, os.NewFile(uintptr(fds[1]), "calls"), nil
 }
@@ -110,15 +111,13 @@ func (c *Client) receive() {
 			break
 		}
 		var id uint64
+		var refused [2]uint64
 		if buf[0] == '{' {
 			c.replied(buf[:n], passedFDs(oob[:oobn]))
+		} else if buf[0] == '[' && json.Unmarshal(buf[:n], &refused) == nil {
+			c.told(refused[0], syscall.Errno(refused[1]))
 		} else if json.Unmarshal(buf[:n], &id) == nil {
-			c.mu.Lock()
-			if w := c.waiting[id]; w != nil {
-				close(w)
-				delete(c.waiting, id)
-			}
-			c.mu.Unlock()
+			c.told(id, 0)
 		}
 	}
 	c.State.Store(nil)
@@ -133,17 +132,28 @@ func (c *Client) receive() {
 	c.mu.Unlock()
 }
 
-// Tell sends a call, and returns when the guest has made it.
-func (c *Client) Tell(m *Message) {
+// told wakes the sender of a call.
+func (c *Client) told(id uint64, refused syscall.Errno) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.waiting[id]; w != nil {
+		w <- refused // has room for it
+		delete(c.waiting, id)
+	}
+}
+
+// Tell sends a call, and returns when the guest has made it. It returns the error with which a program has refused it there,
+// or 0.
+func (c *Client) Tell(m *Message) syscall.Errno {
 	b, err := json.Marshal(m)
 	if err != nil || len(b) > MaxPacket {
-		return
+		return 0
 	}
-	done := make(chan struct{})
+	done := make(chan syscall.Errno, 1)
 	c.mu.Lock()
 	if c.waiting == nil {
 		c.mu.Unlock()
-		return
+		return 0
 	}
 	c.waiting[m.ID] = done
 	c.mu.Unlock()
@@ -151,9 +161,9 @@ func (c *Client) Tell(m *Message) {
 		c.mu.Lock()
 		delete(c.waiting, m.ID)
 		c.mu.Unlock()
-		return
+		return 0
 	}
-	<-done
+	return <-done // 0 when the server has gone
 }
 
 // Made asks what modules have made. It fails with EIO if the server has gone.

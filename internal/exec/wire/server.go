@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -65,7 +66,7 @@ type Mirror interface {
 	AttachFirst(tid int, space, by string)
 	// begin makes a call in the guest of which a supervisor has told, and calls reached when the
 	// host's kernel is to make it. It returns false for a call that it does not await.
-	Begin(by host.Caller, s host.Syscall, reached func()) bool
+	Begin(by host.Caller, s host.Syscall, reached func(refused syscall.Errno)) bool
 }
 
 // conn is one of the sockets.
@@ -252,13 +253,16 @@ func (c *conn) serve() {
 
 // call makes a call in the guest.
 func (c *conn) call(m *Message) {
-	answer := func() {
+	answer := func(refused syscall.Errno) {
 		b, _ := json.Marshal(m.ID)
+		if refused != 0 {
+			b, _ = json.Marshal([]uint64{m.ID, uint64(refused)})
+		}
 		_, _ = unix.Write(c.socket, b)
 	}
 	k := c.kernel.Load()
 	if k == nil {
-		answer()
+		answer(0)
 		return
 	}
 	by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
@@ -270,10 +274,10 @@ func (c *conn) call(m *Message) {
 	}
 	if f, ok := m.fork(); ok {
 		k.Activity.Fork(by, f)
+		answer(0)
 	} else {
-		k.Activity.Call(by, m.syscall())
+		answer(k.Activity.Call(by, m.syscall()))
 	}
-	answer()
 }
 
 // question answers a question in a goroutine of its own.

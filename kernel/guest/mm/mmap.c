@@ -300,8 +300,9 @@ unsigned long vm_mmap_pgoff(struct file *file, unsigned long addr, unsigned long
 
 	if (!mm)
 		return -EINVAL;
-	if (security_mmap_file(file, prot, flag))
-		return -EPERM;
+	ret = security_mmap_file(file, prot, flag);
+	if (ret)
+		return ret;
 	if (down_write_killable(&mm->mmap_lock))
 		return -EINTR;
 	ret = do_mmap(file, addr, len, prot, flag, pgoff, NULL, NULL);

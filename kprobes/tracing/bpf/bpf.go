@@ -80,6 +80,9 @@ type System struct {
 	trampolines map[uint64][]*Prog    // programs of type TRACING at functions, by address
 	onEvents    map[*perf.Event]*Prog // the programs of events of perf_event_open(2)
 
+	modifying sync.Mutex           // guards modifiers; comes before the locks of what is probed
+	modifiers map[uint64]*modifier // by the function's address
+
 	mem     sync.Mutex // guards the contents of maps, byIndex and run
 	byIndex [maxMaps]*Map
 	run     run

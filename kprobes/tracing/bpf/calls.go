@@ -27,6 +27,8 @@ func (v *verifier) call(s *state, i insn, at int) error {
 		return v.refuse(syscall.EINVAL, "unknown func %s#%d", helperName(i.imm), i.imm)
 	case h.gpl && !v.prog.gpl:
 		return v.refuse(syscall.EINVAL, "cannot call GPL-restricted function from non-GPL compatible program")
+	case i.imm == helperDPath && !v.prog.namesPath():
+		return v.refuse(syscall.EINVAL, "helper call is not allowed in probe")
 	case (i.imm == helperCopyFromUser || i.imm == helperCopyFromTask) && !v.prog.sleepable:
 		return v.refuse(syscall.EINVAL, "helper call might sleep in a non-sleepable prog")
 	}
@@ -54,6 +56,8 @@ func (v *verifier) allowed(nr int32) bool {
 		return p.kind == ProgSyscall
 	case helperSeqPrintf, helperSeqWrite:
 		return p.kind == ProgTracing && p.attachType == traceIter
+	case helperDPath:
+		return p.kind == ProgTracing
 	case helperBranchRecords:
 		return p.kind == ProgPerfEvent
 	case helperCoarseTime:
@@ -81,7 +85,7 @@ func init() {
 
 // atFunction reports whether a program is for the entry or the return of a function.
 func (p *Prog) atFunction() bool {
-	return p.kind == ProgTracing && (p.attachType == traceFentry || p.attachType == traceFexit)
+	return p.kind == ProgTracing && (p.attachType == traceFentry || p.attachType == traceFexit || p.attachType == modifyReturn)
 }
 
 // memTypes are the types of registers that point to memory that a helper may read, in the words of
@@ -143,6 +147,8 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 		return v.structArgument(p, r, "task_struct")
 	case argSeqFile:
 		return v.structArgument(p, r, "seq_file")
+	case argPath:
+		return v.structArgument(p, r, "path")
 	case argDynptr, argNewDynptr, argNewRingDynptr, argRingDynptr:
 		return v.dynptrArgument(s, c, r, want)
 	case argPercpu:

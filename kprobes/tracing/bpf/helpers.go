@@ -38,6 +38,7 @@ const (
 	argValueOrNull   // memory with a value of the map, or NULL
 	argTask          // a struct task_struct
 	argSeqFile       // a struct seq_file
+	argPath          // a struct path
 	argNewDynptr     // room on the stack for a dynptr, which the helper makes of memory
 	argNewRingDynptr // the same, of a record of a ring buffer
 	argRingDynptr    // such a one, which the helper takes back
@@ -78,6 +79,7 @@ const (
 	helperGetStack         = 67
 	helperReadUserString   = 114
 	helperReadKernelString = 115
+	helperDPath            = 147
 	helperUnderCgroup      = 37
 	helperCoarseTime       = 160
 	helperForEachElem      = 164
@@ -156,6 +158,7 @@ func helperTable() map[int32]*helper {
 		118:                 {"bpf_jiffies64", func(r *run, _ *[5]uint64) uint64 { return jiffies(r.hit.Trap.Now()) }, retInteger, [5]argType{}, false},
 		120:                 {"bpf_get_ns_current_pid_tgid", (*run).nsPID, retInteger, [5]argType{any_, any_, argUninitMem, argSize}, false},
 		125:                 {"bpf_ktime_get_boot_ns", clock(clockBoottime), retInteger, [5]argType{}, false},
+		helperDPath:         {"bpf_d_path", (*run).dPath, retInteger, [5]argType{argPath, argMem, argSizeOrZero}, false},
 		helperSeqPrintf:     {"bpf_seq_printf", (*run).seqPrintf, retInteger, [5]argType{argSeqFile, argMem, argSize, argMemOrNull, argSizeOrZero}, true},
 		helperSeqWrite:      {"bpf_seq_write", (*run).seqWrite, retInteger, [5]argType{argSeqFile, argMem, argSizeOrZero}, true},
 		130:                 {"bpf_ringbuf_output", (*run).ringOutput, retInteger, [5]argType{argMap, argMem, argSizeOrZero, any_}, false},
@@ -230,7 +233,7 @@ func (r *run) funcArg(a *[numArgs]uint64) uint64 {
 
 // funcRet is bpf_get_func_ret: it stores what the traced function returns. At its entry that is EOPNOTSUPP.
 func (r *run) funcRet(a *[numArgs]uint64) uint64 {
-	if r.prog.attachType != traceFexit {
+	if r.prog.attachType != traceFexit && r.prog.attachType != modifyReturn {
 		return errno(syscall.EOPNOTSUPP)
 	}
 	r.store(a[1], r.load(ctxBase+8*uint64(len(r.prog.target.args)), 8), 8)

@@ -25,6 +25,7 @@ const (
 	traceIter     = 28
 	maxFuncArgs   = 12 // MAX_BPF_FUNC_ARGS
 	tracepointTag = "btf_trace_"
+	modifiable    = "security_" // how functions begin whose result programs may modify
 )
 
 // target is bpf_check_attach_target. It fails with EINVAL, and with ENOENT for a function without an address.
@@ -123,7 +124,7 @@ func (v *verifier) functionTarget(p *Prog, t btf.Type, id uint32) (*target, erro
 		return nil, v.refuse(syscall.ENOENT, "The address of function %s cannot be found", name)
 	case p.sleepable:
 		return nil, v.refuse(syscall.EINVAL, "%s is not sleepable", name)
-	case p.attachType == modifyReturn:
+	case p.attachType == modifyReturn && !strings.HasPrefix(name, modifiable):
 		return nil, v.refuse(syscall.EINVAL, "%s() is not modifiable", name)
 	}
 	return &target{id: id, name: name, addr: addr, args: proto.Params, returns: proto.Return}, nil
@@ -153,6 +154,12 @@ func (t *target) argument(v *verifier, off int) (value, bool) {
 		typ = t.args[n].Type
 	case n == len(t.args) && v.prog.attachType == traceFexit:
 		typ = t.returns
+	case n == len(t.args) && v.prog.attachType == modifyReturn:
+		typ = t.returns
+		if _, number := btf.UnderlyingType(typ).(*btf.Int); !number {
+			v.log.printf("ret type %s not allowed for fmod_ret\n", kindName(btf.UnderlyingType(typ)))
+			return value{}, false
+		}
 	default:
 		v.log.printf("func '%s' doesn't have %d-th argument\n", t.name, t.beyond(v.prog, n)+1)
 		return value{}, false

@@ -16,6 +16,10 @@ type Probes interface {
 	// Listen calls hit in handler context at each entry of the functions at the sites, or with exit at each
 	// return from them, until detach is called. args are the registers that had the first arguments.
 	Listen(sites []uint64, exit bool, hit func(h *Hit, args *Args)) (detach func(), err error)
+	// Modify calls hit in handler context at each entry of the function at a site, after all that Listen has called at it, until
+	// detach is called. If it returns another number than 0, the function returns that in place of what it would do. It fails with
+	// ENOTSUPP in a kernel whose functions cannot be left out.
+	Modify(site uint64, hit func(h *Hit, args *Args) uint64) (detach func(), err error)
 	// ListenTracepoint calls hit in handler context at each hit of a tracepoint, whose arguments h.Ctx has. It
 	// fails with ENOENT if there is none of that name.
 	ListenTracepoint(name string, hit func(h *Hit)) (detach func(), err error)
@@ -107,6 +111,14 @@ func (s *System) attachTracing(p *Prog, cookie uint64) (Result, error) {
 	}
 	if err := s.joinTrampoline(p); err != nil {
 		return Result{}, err
+	}
+	if p.attachType == modifyReturn {
+		detach, err := s.modify(Attached{Prog: p, Cookie: cookie}, site)
+		if err != nil {
+			s.leaveTrampoline(p)
+			return Result{}, err
+		}
+		return s.newLink(&Link{kind: linkTracing, prog: p, detach: func() { detach(); s.leaveTrampoline(p) }}), nil
 	}
 	exit := p.attachType == traceFexit
 	all := []Attached{{Prog: p, Cookie: cookie}}

@@ -17,6 +17,7 @@ import (
 type fakeProbes struct {
 	listeners map[*listener]bool
 	raw       func(*Hit)
+	modify    func(*Hit, *Args) uint64
 }
 
 type listener struct {
@@ -40,6 +41,11 @@ func (p *fakeProbes) Listen(sites []uint64, exit bool, hit func(*Hit, *Args)) (f
 	l := &listener{sites, exit, hit}
 	p.listeners[l] = true
 	return func() { delete(p.listeners, l) }, nil
+}
+
+func (p *fakeProbes) Modify(_ uint64, hit func(*Hit, *Args) uint64) (func(), error) {
+	p.modify = hit
+	return func() { p.modify = nil }, nil
 }
 
 func (p *fakeProbes) ListenTracepoint(name string, hit func(*Hit)) (func(), error) {

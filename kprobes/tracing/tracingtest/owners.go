@@ -44,6 +44,9 @@ func (Owners) RegularFile(path string) (bool, error) {
 // Signal has no thread to send signals to.
 func (Owners) Signal(uint64, int, bool) {}
 
+// CallRefused has no call to refuse.
+func (Owners) CallRefused(uint64, syscall.Errno) {}
+
 // SharedMemory has none.
 func (Owners) SharedMemory() (perf.Memory, error) {
 	return nil, fmt.Errorf("memory to map: %w", syscall.ENOMEM)

@@ -91,7 +91,7 @@ noinstr void do_syscall_64(struct pt_regs *regs, int nr)
 	regs->ax = -ENOSYS;
 	trace_sys_enter(regs, nr);
 	do_syscall_x64(regs, nr);
-	if (host_mirrors())
+	if (host_mirrors() && !host_refused(regs->ax))
 		regs->ax = host_made();
 	trace_sys_exit(regs, regs->ax);
 	syscall_exit_to_user_mode(regs);

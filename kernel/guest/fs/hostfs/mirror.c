@@ -18,6 +18,8 @@ long host_made(void)
 	struct host_call *call = current_host_call();
 	struct host_mirror *m = (struct host_mirror *)call->mirror;
 
+	if (!m->made && m->refused)
+		return m->refused;
 	if (!m->made) {
 		m->ret = host_file_op(call, FILE_OP_MADE, 0, 0);
 		m->made = 1;
@@ -276,7 +278,60 @@ static struct file *mirror_socket(const struct host_mirror_file *m)
 	return f;
 }
 
-// mirror_file makes a file like the host's. Its dentry has the last name of the path.
+// host_dentry returns the dentry of a directory of the host, of whose path only the first len bytes count. Nothing has to be known of it.
+static struct dentry *host_dentry(const char *path, unsigned int len)
+{
+	const char *end = path + len;
+	struct dentry *d = dget(current->fs->root.dentry), *child;
+
+	while (path < end) {
+		struct qstr q = { .name = (const unsigned char *)path };
+		struct inode *inode;
+
+		while (path < end && *path != '/')
+			path++;
+		q.len = path++ - (const char *)q.name;
+		if (!q.len)
+			continue;
+		child = d_hash_and_lookup(d, &q);
+		if (!child) {
+			child = d_alloc(d, &q);
+			inode = child ? hostfs_get_inode(d->d_sb, S_IFDIR | 0755) : NULL;
+			if (!inode) {
+				dput(child);
+				break;
+			}
+			child->d_fsdata = child;
+			d_add(child, inode);
+		}
+		dput(d);
+		d = child;
+	}
+	return d;
+}
+
+// host_cwd has the task look names up from where the host's program does.
+static void host_cwd(const char *cwd)
+{
+	struct path path = { .mnt = current->fs->root.mnt, .dentry = host_dentry(cwd, strlen(cwd)) };
+
+	if (path.dentry != current->fs->pwd.dentry)
+		set_fs_pwd(current->fs, &path);
+	dput(path.dentry);
+}
+
+// set_parent gives a dentry without one the parent that its path has on the host.
+static void set_parent(struct dentry *dentry, const char *path, const char *name)
+{
+	struct dentry *parent = host_dentry(path, name - path);
+
+	spin_lock(&parent->d_lock);
+	dentry->d_parent = parent;
+	list_add(&dentry->d_child, &parent->d_subdirs);
+	spin_unlock(&parent->d_lock);
+}
+
+// mirror_file makes a file like the host's. Its dentry and those above have the names of the path.
 // Names can be looked up in a directory.
 static struct file *mirror_file(struct host_mirror_file *m)
 {
@@ -299,6 +354,8 @@ static struct file *mirror_file(struct host_mirror_file *m)
 		iput(inode);
 		return f;
 	}
+	if (m->name[0] == '/' && name[1])
+		set_parent(f->f_path.dentry, m->name, name);
 	set_mode(f, m);
 	return f;
 }
@@ -453,6 +510,8 @@ void host_mirror_begin(struct host_call *call)
 	m->made = 0;
 	m->len = NULL;
 	WRITE_ONCE(call->quiet, 1);
+	if (m->cwd)
+		host_cwd((const char *)m->cwd);
 	for (i = 0; i < ARRAY_SIZE(m->files); i++)
 		if (m->files[i].fd >= 0)
 			mirror_descriptor(&m->files[i]);

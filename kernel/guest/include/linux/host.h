@@ -57,7 +57,7 @@ struct host_mirror_file {
 	s64 fd;		/* the descriptor, or -1 */
 	u64 file;	/* identifies the file, or 0: there is none */
 	u64 mode, rdev, flags, pos;
-	char name[256];	/* / and the last part of its path, or a name such as pipe:[1] */
+	char name[256];	/* its path, or / and the last part of it, or a name such as pipe:[1] */
 	struct host_sock sock;
 };
 static_assert(offsetof(struct host_mirror_file, sock) == 304, "host_mirror_file");
@@ -67,12 +67,15 @@ struct host_mirror {
 	s64 ret;	/* the result, once made is set */
 	u64 made;
 	u64 ready;	/* EPOLL* of the file whose poll operation is called */
+	s64 refused;	/* the error with which a program has refused the call, which the host's kernel does not make then, or 0 */
+	u64 cwd;	/* the path from which a name is looked up, or 0 */
 	/* The following fields are used by the guest only. */
 	u32 *len;	/* of a message, see host_each */
 	u64 index;
 };
 static_assert(offsetof(struct host_mirror, polled) == 736, "host_mirror");
 static_assert(offsetof(struct host_mirror, ready) == 768, "host_mirror");
+static_assert(offsetof(struct host_mirror, cwd) == 784, "host_mirror");
 /* A descriptor that a call waits for, and what it is ready for (EPOLL*). */
 struct host_polled {
 	struct host_mirror_file file;
@@ -103,7 +106,10 @@ long host_made(void);
 void host_each(u32 *len, u64 index);
 #define host_mirrors() (current->host_call && current->host_call->mirror)
 /* The result of what the host's kernel does: in a mirrored call the call's, otherwise ret. */
-#define host_result(ret) ({ long __ret = (ret); host_mirrors() ? host_made() : __ret; })
+#define host_result(ret) ({ long __ret = (ret); host_mirrors() && !host_refused(__ret) ? host_made() : __ret; })
+
+/* Reports whether a mirrored call has failed in the guest because of a program. */
+#define host_refused(ret) (((struct host_mirror *)current->host_call->mirror)->refused && (long)(ret) < 0 && (long)(ret) > -512)
 
 /* What a system call returns of which only the host's kernel knows the result: without a
  * mirrored call -ENOSYS. */
