@@ -10,14 +10,20 @@ import (
 
 // call follows a call of a helper or of a function of the program.
 func (v *verifier) call(s *state, i insn, at int) error {
-	if i.off != 0 || i.dst != 0 {
+	if i.off != 0 && i.src != pseudoKfuncCall || i.dst != 0 {
 		return v.refuse(syscall.EINVAL, "BPF_CALL uses reserved fields")
 	}
 	if s.lock != 0 && (i.src == pseudoCall || i.imm != helperSpinUnlock) {
 		return v.refuse(syscall.EINVAL, "function calls are not allowed while holding a lock")
 	}
-	if i.src == pseudoCall {
+	switch {
+	case i.src == pseudoCall:
 		return v.enter(s, at, at+1+int(i.imm), nil)
+	case i.src == pseudoKfuncCall && i.imm == 0: // what libbpf makes of a weak one that there is not
+		v.callsNothing = true
+		return nil
+	case i.src == pseudoKfuncCall:
+		return v.refuse(syscall.EACCES, "calling kernel function %s is not allowed", v.kernelFunctionName(i))
 	}
 	h := helpers[i.imm]
 	switch {

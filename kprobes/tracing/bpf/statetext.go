@@ -197,7 +197,11 @@ func (v *verifier) insnText(n int) string {
 			i.imm, next.imm = int32(wide), int32(wide>>32)
 		}
 	}
-	return fmt.Sprintf("(%02x) %s", i.code, i.text(next))
+	text := i.text(next)
+	if i.code == classJMP|jmpCALL && i.src == pseudoKfuncCall {
+		text = fmt.Sprintf("call %s#%d", v.kernelFunctionName(i), i.imm)
+	}
+	return fmt.Sprintf("(%02x) %s", i.code, text)
 }
 
 // line says which line of the source an instruction is of, if it is another one than the last: verbose_linfo.

@@ -68,11 +68,13 @@ type verifier struct {
 
 	statesOfInsn, totalStates, peakStates, longestRead int // of the log's last line
 
-	at, prev   int    // the instruction that is followed, and the one before it
-	arrived    bool   // nothing was said yet of the path that is followed now
-	shownRegs  uint32 // registers and slots of which something is to be said
-	shownStack uint64
-	lineSaid   int // the record of the line of the source that was said last, from 1
+	at, prev     int    // the instruction that is followed, and the one before it
+	arrived      bool   // nothing was said yet of the path that is followed now
+	shownRegs    uint32 // registers and slots of which something is to be said
+	shownStack   uint64
+	fdArray      bool // the program came with descriptors
+	callsNothing bool // a path has come to a call of a kernel function that there is not
+	lineSaid     int  // the record of the line of the source that was said last, from 1
 }
 
 // refuse logs why a program is refused.
@@ -86,6 +88,7 @@ func (v *verifier) refuse(errno syscall.Errno, format string, args ...any) error
 func (v *verifier) verify(a *attr) error {
 	p := v.prog
 	p.wide = map[int]uint64{}
+	v.fdArray = a.u64(120) != 0
 	v.points, v.targets = make([]bool, len(p.insns)), make([]bool, len(p.insns))
 	if err := v.functions(); err != nil {
 		return err
@@ -115,6 +118,9 @@ func (v *verifier) verify(a *attr) error {
 		return err
 	}
 	v.inlineLoops()
+	if v.callsNothing {
+		return v.refuse(syscall.EINVAL, "invalid kernel function call not eliminated in verifier pass")
+	}
 	return nil
 }
 
@@ -163,7 +169,10 @@ func (v *verifier) functions() error {
 			i.wideLoad() && i.src == pseudoFunc:
 			to = n + int(i.imm) + 1
 		case i.class() == classJMP && i.op() == jmpCALL && i.src == pseudoKfuncCall:
-			return v.refuse(syscall.EINVAL, "calling kernel function is not allowed without CONFIG_DEBUG_INFO_BTF")
+			if err := v.kernelFunction(i); err != nil {
+				return err
+			}
+			continue
 		default:
 			continue
 		}
@@ -378,7 +387,7 @@ func (v *verifier) next(n int) []int {
 	switch {
 	case i.wideLoad() && i.src == pseudoFunc, i.class() == classJMP && i.op() == jmpCALL:
 		join(after, true)
-		if i.src == 0 {
+		if i.src == 0 || i.src == pseudoKfuncCall {
 			if i.imm == helperSetCallback { // another path begins here
 				join(n, false)
 			}
