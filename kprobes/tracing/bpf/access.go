@@ -33,6 +33,9 @@ func (a *access) zero(s *state) bool {
 
 // storeInsn follows a store.
 func (v *verifier) storeInsn(s *state, i insn) error {
+	if i.class() == classSTX && i.mode() == modeMEM && i.imm != 0 {
+		return v.refuse(syscall.EINVAL, "BPF_STX uses reserved fields")
+	}
 	if i.class() == classSTX {
 		if err := v.readable(s, i.src); err != nil {
 			return err

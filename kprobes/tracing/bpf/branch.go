@@ -13,6 +13,9 @@ func (v *verifier) branch(s *state, i insn) error {
 	}
 	other := constant(uint64(int64(i.imm)))
 	if i.fromRegister() {
+		if i.imm != 0 {
+			return v.refuse(syscall.EINVAL, "BPF_JMP/JMP32 uses reserved fields")
+		}
 		if err := v.readable(s, i.src); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 
 // call follows a call of a helper or of a function of the program.
 func (v *verifier) call(s *state, i insn, at int) error {
-	if i.off != 0 && i.src != pseudoKfuncCall || i.dst != 0 {
+	if i.off != 0 && i.src != pseudoKfuncCall || i.src > pseudoKfuncCall || i.dst != 0 {
 		return v.refuse(syscall.EINVAL, "BPF_CALL uses reserved fields")
 	}
 	if s.lock != 0 && (i.src == pseudoCall || i.imm != helperSpinUnlock) {

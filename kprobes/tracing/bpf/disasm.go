@@ -54,6 +54,9 @@ func (i insn) text(next insn) string {
 		if i.src == pseudoCall {
 			return fmt.Sprintf("call pc%+d", i.imm)
 		}
+		if i.src != 0 {
+			return fmt.Sprintf("call unknown#%d", i.imm)
+		}
 		return fmt.Sprintf("call %s#%d", helperName(i.imm), i.imm)
 	case jmpEXIT:
 		return "exit"
@@ -75,6 +78,8 @@ func (i insn) atomicText(size string) string {
 		return fmt.Sprintf("r0 = atomic%s_cmpxchg(%s, r0, r%d)", bits, at, i.src)
 	case i.imm == atomicXCHG:
 		return fmt.Sprintf("r%d = atomic%s_xchg(%s, r%d)", i.src, bits, at, i.src)
+	case ops[i.imm&^atomicFetch] == "":
+		return fmt.Sprintf("BUG_%02x", i.code)
 	case i.imm&atomicFetch != 0:
 		return fmt.Sprintf("r%d = atomic%s_fetch_%s(%s, r%d)", i.src, bits, ops[i.imm&^atomicFetch], at, i.src)
 	}

@@ -201,6 +201,9 @@ func (v *verifier) insnText(n int) string {
 	if i.code == classJMP|jmpCALL && i.src == pseudoKfuncCall {
 		text = fmt.Sprintf("call %s#%d", v.kernelFunctionName(i), i.imm)
 	}
+	if strings.HasPrefix(text, "BUG_") {
+		return text
+	}
 	return fmt.Sprintf("(%02x) %s", i.code, text)
 }
 

@@ -97,6 +97,9 @@ func (v *verifier) step(s *state, i insn) (done bool, err error) {
 	case jmpEXIT:
 		return v.exit(s, at)
 	case jmpJA:
+		if i.imm != 0 || i.src != 0 || i.dst != 0 {
+			return false, v.refuse(syscall.EINVAL, "BPF_JA uses reserved fields")
+		}
 		s.pc += int(i.off)
 		return false, nil
 	}
@@ -107,6 +110,9 @@ func (v *verifier) step(s *state, i insn) (done bool, err error) {
 func (v *verifier) loadWide(s *state, i insn, at int) error {
 	if !i.wideLoad() {
 		return v.refuse(syscall.EINVAL, "BPF_LD_[ABS|IND] instructions not allowed for this program type")
+	}
+	if i.off != 0 {
+		return v.refuse(syscall.EINVAL, "BPF_LD_IMM64 uses reserved fields")
 	}
 	if err := v.writes(s, i.dst); err != nil {
 		return err
@@ -173,16 +179,20 @@ func (v *verifier) alu(s *state, i insn) error {
 	}
 	regs := s.regs()
 	op, narrow := i.op(), i.class() == classALU
+	name := "ALU"
+	if op == aluMOV {
+		name = "MOV"
+	}
 	switch {
 	case i.fromRegister():
 		if i.imm != 0 || i.off != 0 {
-			return v.refuse(syscall.EINVAL, "BPF_ALU uses reserved fields")
+			return v.refuse(syscall.EINVAL, "BPF_%s uses reserved fields", name)
 		}
 		if err := v.readable(s, i.src); err != nil {
 			return err
 		}
 	case i.src != 0 || i.off != 0:
-		return v.refuse(syscall.EINVAL, "BPF_ALU uses reserved fields")
+		return v.refuse(syscall.EINVAL, "BPF_%s uses reserved fields", name)
 	}
 	if op != aluMOV {
 		if err := v.readable(s, i.dst); err != nil {
@@ -240,14 +250,17 @@ func (v *verifier) alu(s *state, i insn) error {
 
 // unary follows the negation of a register, or a change of the order of its bytes.
 func (v *verifier) unary(s *state, i insn) error {
+	switch {
+	case i.op() == aluNEG && (i.src != 0 || i.off != 0 || i.imm != 0):
+		return v.refuse(syscall.EINVAL, "BPF_NEG uses reserved fields")
+	case i.op() == aluEND && (i.src != 0 || i.off != 0 || i.imm != 16 && i.imm != 32 && i.imm != 64):
+		return v.refuse(syscall.EINVAL, "BPF_END uses reserved fields")
+	}
 	if err := v.readable(s, i.dst); err != nil {
 		return err
 	}
 	if err := v.writes(s, i.dst); err != nil {
 		return err
-	}
-	if i.op() == aluEND && i.imm != 16 && i.imm != 32 && i.imm != 64 {
-		return v.refuse(syscall.EINVAL, "BPF_END uses reserved fields")
 	}
 	s.regs()[i.dst].forget()
 	return nil

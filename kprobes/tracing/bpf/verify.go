@@ -302,7 +302,7 @@ func (v *verifier) useMap(a *attr, n int, i insn, high uint64) error {
 func known(i insn) bool {
 	switch i.class() {
 	case classALU, classALU64:
-		return i.op() <= aluARSH || i.op() == aluEND && i.class() == classALU
+		return i.op() <= aluARSH && !(i.op() == aluNEG && i.fromRegister()) || i.op() == aluEND && i.class() == classALU
 	case classJMP32:
 		return i.op() != jmpJA && i.op() != jmpCALL && i.op() != jmpEXIT && i.op() <= jmpJSLE
 	case classJMP:
@@ -387,7 +387,7 @@ func (v *verifier) next(n int) []int {
 	switch {
 	case i.wideLoad() && i.src == pseudoFunc, i.class() == classJMP && i.op() == jmpCALL:
 		join(after, true)
-		if i.src == 0 || i.src == pseudoKfuncCall {
+		if !i.wideLoad() && i.src != pseudoCall {
 			if i.imm == helperSetCallback { // another path begins here
 				join(n, false)
 			}
