@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -774,6 +776,59 @@ func TestRCU(t *testing.T) {
 	// waited for something else to wake an idle CPU would take seconds.
 	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("20 grace periods took %v", d)
+	}
+}
+
+// TestSlabCPUs: one CPU takes objects while another one gives others back, in any order: the last one of a page, too.
+func TestSlabCPUs(t *testing.T) {
+	m := boot(t, 2)
+	const n = 64
+	s := m.call("kmem_cache_create", m.cstr("traded"), 1000, 8, 0, 0)
+	rounds := 20_000
+	if testing.Short() {
+		rounds = 2000
+	}
+	on := func(cpu int, name string, args ...uint64) uint64 {
+		v, err := m.CallOn(context.Background(), cpu, m.sym(name), 1, args...)
+		if err != nil {
+			t.Error(name, err)
+		}
+		return v
+	}
+	taken, back := m.zalloc(n*8), m.zalloc(n*8)
+	objects := make(chan []byte, 4)
+	go func() {
+		defer close(objects)
+		for range rounds {
+			if got := on(0, "kmem_cache_alloc_bulk", s, gfpKernel, n, taken); got != n {
+				t.Errorf("%d objects, want %d", got, n)
+				return
+			}
+			objects <- m.bytes(taken, n*8)
+		}
+	}()
+	var pool [][]byte
+	random := rand.New(rand.NewPCG(1, 2))
+	free := func() {
+		m.put(back, bytes.Join(pool[:n], nil))
+		pool = pool[n:]
+		on(1, "kmem_cache_free_bulk", s, n, back)
+	}
+	for b := range objects {
+		for o := range slices.Chunk(b, 8) {
+			pool = append(pool, o)
+		}
+		random.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
+		if len(pool) > 6*n && !t.Failed() {
+			free()
+		}
+	}
+	for len(pool) > 0 && !t.Failed() {
+		free()
+	}
+	if !t.Failed() {
+		m.call("kmem_cache_destroy", s)
+		m.want(^uint64(0), "kmem_cache_slabs", m.cstr("traded"))
 	}
 }
 

@@ -479,13 +479,17 @@ pid_t host_chosen_tid(void)
 
 void host_fork(struct task_struct *p)
 {
+	struct host_call *call = current->host_call;
+	u64 quiet;
+
 	if (!host_chosen_tid())
 		return;
-	current->host_call->child = (u64)alloc_host_call(p);
-	if (p->tgid == host_chosen_tid() && current->host_call->files) {
-		WRITE_ONCE(current->host_call->quiet, 1);
+	call->child = (u64)alloc_host_call(p);
+	if (p->tgid == host_chosen_tid() && call->files) {
+		quiet = call->quiet;
+		WRITE_ONCE(call->quiet, 1);
 		share_sockets(p);
-		WRITE_ONCE(current->host_call->quiet, 0);
+		WRITE_ONCE(call->quiet, quiet);
 	}
 }
 

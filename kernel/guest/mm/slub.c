@@ -12,6 +12,9 @@
 #include <trace/events/kmem.h>
 
 struct kmem_cache_cpu { void **freelist; unsigned long tid; struct page *slab; unsigned long __pad; } __aligned(32);
+
+/* No two CPUs ever have the same tid: a task that moves to another one before its cmpxchg has to begin again. */
+#define TID_STEP NR_CPUS
 struct kmem_cache {
 	struct kmem_cache_cpu *cpu_slab;
 	slab_flags_t flags;
@@ -168,7 +171,7 @@ static void deactivate_slab(struct kmem_cache *s, struct kmem_cache_cpu *c)
 		return;
 	c->slab = NULL;
 	c->freelist = NULL;
-	c->tid++;
+	c->tid += TID_STEP;
 	raw_spin_lock(&s->list_lock);
 	for (; free; free = next) {
 		next = *freeptr(s, free);
@@ -193,6 +196,7 @@ static struct page *get_partial(struct kmem_cache *s)
 	if (page) {
 		list_del(&page->slab_list);
 		s->nr_partial--;
+		page->flags |= 1UL << PG_locked;	/* who frees its last object leaves it alone */
 	}
 	raw_spin_unlock(&s->list_lock);
 	return page;
@@ -211,7 +215,7 @@ static void *take_slab(struct kmem_cache *s, struct kmem_cache_cpu *c, struct pa
 	raw_spin_unlock(&s->list_lock);
 	c->slab = page;
 	c->freelist = *freeptr(s, object);
-	c->tid++;
+	c->tid += TID_STEP;
 	return object;
 }
 
@@ -229,7 +233,7 @@ again:
 	if (c->freelist) {
 		object = c->freelist;
 		c->freelist = *freeptr(s, object);
-		c->tid++;
+		c->tid += TID_STEP;
 		goto out;
 	}
 	if (c->slab && READ_ONCE(c->slab->freelist)) {
@@ -285,7 +289,7 @@ static __always_inline void *slab_alloc_node(struct kmem_cache *s, gfp_t gfpflag
 			object = ___slab_alloc(s, gfpflags, node, addr, c, orig_size);
 			break;
 		}
-	} while (!cpu_slab_cmpxchg(s->cpu_slab, object, tid, *freeptr(s, object), tid + 1));
+	} while (!cpu_slab_cmpxchg(s->cpu_slab, object, tid, *freeptr(s, object), tid + TID_STEP));
 	if (object && (gfpflags & __GFP_ZERO) && !s->ctor)
 		memset(object, 0, s->object_size);
 	return object;
@@ -381,7 +385,7 @@ static __always_inline void do_slab_free(struct kmem_cache *s, struct page *page
 		}
 		freelist = READ_ONCE(c->freelist);
 		set_freepointer(s, object, freelist);
-	} while (!cpu_slab_cmpxchg(s->cpu_slab, freelist, tid, object, tid + 1));
+	} while (!cpu_slab_cmpxchg(s->cpu_slab, freelist, tid, object, tid + TID_STEP));
 }
 
 void __kmem_cache_free(struct kmem_cache *s, void *x, unsigned long caller)
@@ -590,6 +594,8 @@ static unsigned int calculate_order(unsigned int size)
 static int kmem_cache_open(struct kmem_cache *s, const char *name, unsigned int size, unsigned int align,
 			   slab_flags_t flags, void (*ctor)(void *))
 {
+	unsigned int cpu;
+
 	s->name = name;
 	s->object_size = size;
 	s->align = max(align, 8U);
@@ -610,6 +616,8 @@ static int kmem_cache_open(struct kmem_cache *s, const char *name, unsigned int 
 	s->cpu_slab = __alloc_percpu(sizeof(struct kmem_cache_cpu), 32);
 	if (!s->cpu_slab || !s->objects)
 		return -ENOMEM;
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(s->cpu_slab, cpu)->tid = cpu;
 	list_add_tail(&s->list, &slab_caches);
 	return 0;
 }
