@@ -97,7 +97,7 @@ func (p programProbes) Site(addr uint64) (site uint64, ok bool) {
 const maxCalls = 4096
 
 // Listen implements bpf.Probes. A listener to returns keeps the site and the arguments from its entry.
-func (p programProbes) Listen(sites []uint64, exit bool, hit func(h *bpf.Hit, args *bpf.Args)) (detach func(), err error) {
+func (p programProbes) Listen(sites []uint64, at bpf.Moment, hit func(h *bpf.Hit, args *bpf.Args)) (detach func(), err error) {
 	t := p.tracer
 	entered := func(trap *abi.Trap) {
 		h, args := t.newProgramHit(trap), bpf.Args{}
@@ -106,7 +106,7 @@ func (p programProbes) Listen(sites []uint64, exit bool, hit func(h *bpf.Hit, ar
 		hit(&h.Hit, &args)
 	}
 	var hook *kprobes.Rethook
-	if exit {
+	if at != bpf.AtEntry {
 		returned := func(ri *kprobes.Instance, trap *abi.Trap) {
 			h, args := t.newProgramHit(trap), bpf.Args{}
 			h.Site = binary.LittleEndian.Uint64(ri.Data)
@@ -121,7 +121,7 @@ func (p programProbes) Listen(sites []uint64, exit bool, hit func(h *bpf.Hit, ar
 		}
 		entered = func(trap *abi.Trap) { t.hookReturn(hook, trap) }
 	}
-	listener := t.conf.Functions.Listen(ftracer.Handler{Function: t.programHandler(), Hit: entered, Regs: true, Allocated: true})
+	listener := t.conf.Functions.Listen(ftracer.Handler{Function: t.programHandler(), Hit: entered, Regs: true, Allocated: true, Last: at == bpf.AtOwnReturn})
 	if err := listener.Set(sites); err != nil {
 		return nil, fmt.Errorf("functions of a program: %w", err)
 	}

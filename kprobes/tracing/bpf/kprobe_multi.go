@@ -48,7 +48,11 @@ func (s *System) linkKprobeMulti(c Caller, a *attr, p *Prog) (Result, error) {
 	for n, cookie := range of {
 		cookieOf[sites[n]] = cookie
 	}
-	detach, err := s.conf.Probes.Listen(sites, flags&kprobeMultiReturn != 0, func(h *Hit, _ *Args) {
+	at := AtEntry
+	if flags&kprobeMultiReturn != 0 {
+		at = AtReturn
+	}
+	detach, err := s.conf.Probes.Listen(sites, at, func(h *Hit, _ *Args) {
 		h.Ctx = h.Trap.Regs.Bytes()
 		s.runOne(Attached{Prog: p, Cookie: cookieOf[h.Site]}, h)
 	})

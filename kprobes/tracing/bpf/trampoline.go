@@ -13,9 +13,9 @@ type Probes interface {
 	Function(name string) uint64
 	// Site returns the place at which the entry of the function at an address is traced.
 	Site(addr uint64) (site uint64, ok bool)
-	// Listen calls hit in handler context at each entry of the functions at the sites, or with exit at each
-	// return from them, until detach is called. args are the registers that had the first arguments.
-	Listen(sites []uint64, exit bool, hit func(h *Hit, args *Args)) (detach func(), err error)
+	// Listen calls hit in handler context at each entry of the functions at the sites, or at each return from them, until
+	// detach is called. args are the registers that had the first arguments.
+	Listen(sites []uint64, at Moment, hit func(h *Hit, args *Args)) (detach func(), err error)
 	// Modify calls hit in handler context at each entry of the function at a site, after all that Listen has called at it, until
 	// detach is called. If it returns another number than 0, the function returns that in place of what it would do. It fails with
 	// ENOTSUPP in a kernel whose functions cannot be left out.
@@ -27,6 +27,17 @@ type Probes interface {
 
 // Args are the registers that have a function's first arguments.
 type Args [6]uint64
+
+// Moment is when a call of a function is seen.
+type Moment int
+
+// The moments of a call. Who sees AtOwnReturn has called the function itself, as the trampoline of a fexit program does: it is
+// before AtReturn, and the newest of them is the first.
+const (
+	AtEntry Moment = iota
+	AtReturn
+	AtOwnReturn
+)
 
 // Limits of what can be attached to a function.
 const (
@@ -120,9 +131,12 @@ func (s *System) attachTracing(p *Prog, cookie uint64) (Result, error) {
 		}
 		return s.newLink(&Link{kind: linkTracing, prog: p, detach: func() { detach(); s.leaveTrampoline(p) }}), nil
 	}
-	exit := p.attachType == traceFexit
+	exit, at := p.attachType == traceFexit, AtEntry
+	if exit {
+		at = AtOwnReturn
+	}
 	all := []Attached{{Prog: p, Cookie: cookie}}
-	detach, err := s.conf.Probes.Listen([]uint64{site}, exit, func(h *Hit, args *Args) {
+	detach, err := s.conf.Probes.Listen([]uint64{site}, at, func(h *Hit, args *Args) {
 		h.Func = t.addr
 		ctx := h.words[:0]
 		for _, v := range args[:len(t.args)] {

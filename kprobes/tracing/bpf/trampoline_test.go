@@ -37,8 +37,8 @@ func (p *fakeProbes) Function(name string) uint64 {
 
 func (p *fakeProbes) Site(addr uint64) (uint64, bool) { return addr, addr == functionAt }
 
-func (p *fakeProbes) Listen(sites []uint64, exit bool, hit func(*Hit, *Args)) (func(), error) {
-	l := &listener{sites, exit, hit}
+func (p *fakeProbes) Listen(sites []uint64, at Moment, hit func(*Hit, *Args)) (func(), error) {
+	l := &listener{sites, at != AtEntry, hit}
 	p.listeners[l] = true
 	return func() { delete(p.listeners, l) }, nil
 }
