@@ -442,6 +442,7 @@ func (a *Activity) listen() bool {
 // lose counts events that the host's kernel has lost. The caller holds mu.
 func (a *Activity) lose(events uint64) {
 	clear(a.known) // a number may belong to another process by now
+	clear(a.unseen)
 	a.lost += events
 	if time.Since(a.saidLost) >= time.Second {
 		a.tellLost()
