@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"testing"
@@ -20,6 +21,11 @@ func TestDebianModules(t *testing.T) {
 	missing := errors.Is(err, ErrNoHeaders)
 	if err != nil && (!missing || os.Getenv("CI") == "true") {
 		t.Fatal(err)
+	}
+	for name, object := range objects {
+		if bytes.Contains(object, []byte("\x00.BTF\x00")) { // a section's name
+			t.Errorf("%s has types, which bpf(2) and /sys/kernel/btf do not know: differences.md says that there are none", name)
+		}
 	}
 	cases, err := LoadModuleCases(".", DebianModules, objects)
 	if err != nil {
