@@ -83,9 +83,9 @@ LONGEST = ./kprobes ./cmd/kprobefs . ./kernel/guest ./kernel/cpu ./fs
 # times as long.
 SERIAL = ./docs ./internal/tools/docs ./integration/verdicts
 
-# Tests of the program's arguments, which start it many times: the race detector makes each start several
+# Tests of the program's arguments and of the tour's texts, which start it many times: the race detector makes each start several
 # times as long, and there is nothing in them for it to find.
-PLAIN = ^(TestCompletion|TestExecStatus|TestCheck|TestCheckFindsWhatIsMissing|TestEnvironment|TestFlagValues|TestMountedList)$$
+PLAIN = ^(TestCompletion|TestExecStatus|TestCheck|TestCheckFindsWhatIsMissing|TestEnvironment|TestFlagValues|TestMountedList|TestTour|TestTourSteps|TestTourTyped|TestTourReleases)$$
 
 # A line a package, then what failed, and what was skipped and why. Well kept, and nothing of it is in the program.
 SUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
@@ -100,7 +100,7 @@ test: vet ## each kind of test there is, in less than 8 minutes on two CPUs; say
 
 test-all: vet ## all tests; the packages (not the scripts of integration) under the race detector
 	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) -skip '$(PLAIN)' $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$ -e /docs$$ -e /verdicts$$)
-	$(if $(PASSED),,$(GO) test $(SERIAL) && $(GO) test -run '$(PLAIN)' ./cmd/kprobefs)
+	$(if $(PASSED),$(GO) test -run '^TestTourReleases$$' ./cmd/kprobefs,$(GO) test $(SERIAL) && $(GO) test -run '$(PLAIN)' ./cmd/kprobefs)
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^(TestEveryBoundary|Test100000)$$' . ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./internal/tools/bench
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(GO) test -parallel $(SCRIPTS) -timeout 40m $(if $(PASSED),-skip "$$($(GO) run ./internal/tools/passed $(PASSED))") ./integration
