@@ -87,6 +87,9 @@ SERIAL = ./docs ./internal/tools/docs ./integration/verdicts
 # times as long, and there is nothing in them for it to find.
 PLAIN = ^(TestCompletion|TestExecStatus|TestCheck|TestCheckFindsWhatIsMissing|TestEnvironment|TestFlagValues|TestMountedList|TestTour|TestTourSteps|TestTourTyped|TestTourReleases)$$
 
+# Tests of integration/soak that do the same with -short.
+ALIKE = ^(TestKnobDelays|TestStatAfterOthers|TestNoDescriptors|TestStartWithoutDescriptors|TestNoSpace|TestFromScratch|TestKilledTestsLeaveNothing|TestInstancesAreFreed|TestHalfRead|TestMemory|TestGivingBack)$$
+
 # A line a package, then what failed, and what was skipped and why. Well kept, and nothing of it is in the program.
 SUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 
@@ -104,7 +107,7 @@ test-all: vet ## all tests; the packages (not the scripts of integration) under 
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^(TestEveryBoundary|Test100000)$$' . ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./internal/tools/bench
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(GO) test -parallel $(SCRIPTS) -timeout 40m $(if $(PASSED),-skip "$$($(GO) run ./internal/tools/passed $(PASSED))") ./integration
-	$(GO) test -timeout 10m ./integration/soak
+	$(GO) test -timeout 10m $(if $(PASSED),-skip '$(ALIKE)') ./integration/soak
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -timeout 20m ./internal/tools/ftracetest
 
 soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500,000 steps of probes and modules, 10,000 modules inserted and removed, all scripts as an ordinary user, as other releases and with the interpreter, 500 processes killed at any point, 500 supervisors and tracers, 2,000 processes at the same time, and probes armed 1,000 times beside 50 (about two hours in all)
