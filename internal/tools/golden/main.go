@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "formats":
 		return g.formats(ctx, args[1:])
 	case "tables":
-		return tables(ctx, g.release, args[1:], out)
+		return g.tables(ctx, args[1:])
 	case "releases":
 		_, err := fmt.Fprintln(out, strings.Join(verdicts.Releases, " "))
 		return err

@@ -26,7 +26,8 @@ const chunk = 50
 
 // tables records or checks the tables of package grammar, all or those named,
 // or plays cases of another seed on Linux and here, where another release will do too.
-func tables(ctx context.Context, release string, args []string, out io.Writer) error {
+func (g *golden) tables(ctx context.Context, args []string) error {
+	release, out := g.release, g.out
 	if release != linux.Default && (len(args) == 0 || args[0] != "explore") {
 		return fmt.Errorf("tables of release %s can be explored only", release)
 	}
@@ -47,7 +48,7 @@ func tables(ctx context.Context, release string, args []string, out io.Writer) e
 	}
 	names := args[1:]
 	if len(names) == 0 {
-		names = grammar.Names[:]
+		names = slices.DeleteFunc(slices.Clone(grammar.Names[:]), func(name string) bool { return args[0] == "check" && !g.share.Has(name) })
 	}
 	if err := linux.Check(); err != nil {
 		if args[0] == "check" && errors.Is(err, linux.ErrNoTools) {
