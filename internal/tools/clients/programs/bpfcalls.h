@@ -1,4 +1,5 @@
 /* What programs share that ask about maps: calls on elements, a program that is loaded and whose log is printed, and types. */
+#include "bpflast.h"
 #include "bpfprog.h"
 #include <errno.h>
 #include <stdio.h>
@@ -120,7 +121,6 @@ static char text[1 << 16];
 static inline int load_as(const char *name, union bpf_attr *with)
 {
 	union bpf_attr a;
-	char *end, *line = text;
 	int fd, err;
 
 	memset(&a, 0, sizeof a);
@@ -133,15 +133,19 @@ static inline int load_as(const char *name, union bpf_attr *with)
 	a.log_level = 1, a.log_buf = (unsigned long)text, a.log_size = sizeof text;
 	fd = bpf(BPF_PROG_LOAD, &a);
 	err = fd < 0 ? errno : 0;
-	if ((end = strstr(text, "processed ")))
-		*end = 0;
-	if (strlen(text) && text[strlen(text) - 1] == '\n')
-		text[strlen(text) - 1] = 0;
-	if (strrchr(text, '\n'))
-		line = strrchr(text, '\n') + 1;
-	printf("%s: %d %s\n", name, err, err ? line : "");
+	printf("%s: %d %s\n", name, err, err ? last_line(text) : "");
 	n = 0;
 	return fd;
 }
 
 static inline void load(const char *name) { close(load_as(name, NULL)); }
+
+/* Says whether a program was loaded, or why not, and closes it. */
+static inline void said(const char *what, int fd)
+{
+	int err = errno;
+
+	printf("%s: %s %s\n", what, fd < 0 ? strerror(err) : "loaded", fd < 0 ? last_line(text) : "");
+	if (fd >= 0)
+		close(fd);
+}

@@ -244,7 +244,7 @@ static void buffers(void)
 
 int main(int argc, char **argv)
 {
-	int btf = describe(), inner, i, second;
+	int btf = describe(), inner;
 	union bpf_attr a;
 
 	array = map(BPF_MAP_TYPE_ARRAY, 4, 32, 8, 0);
@@ -259,19 +259,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	level = argc > 1 ? atoi(argv[1]) : 2;
-	for (i = 0; i < cases; i++) {
-		struct bpf_func_info funcs[] = {{0, 3}, {0, 5}};
-
-		n = 0;
-		second = build(i);
-		memset(&a, 0, sizeof a);
-		a.prog_type = BPF_PROG_TYPE_KPROBE;
-		if (second) {
-			funcs[1].insn_off = second;
-			a.prog_btf_fd = btf;
-			a.func_info = (unsigned long)funcs, a.func_info_rec_size = sizeof *funcs, a.func_info_cnt = 2;
-		}
-		tell(i, &a);
-	}
+	tell_cases(cases, build, btf);
 	return 0;
 }

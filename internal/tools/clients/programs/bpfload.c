@@ -1,6 +1,7 @@
 /* bpfload FIRST COUNT [LEVEL [s]]: loads COUNT programs that follow from their numbers, and prints for each what
  * bpf(2) says: 0 or the errno, and the last line of the verifier's log but for its statistics. With LEVEL it prints all of
  * the log at that level but how long it took, and with s the number of its lines and their sum instead. */
+#include "bpflast.h"
 #include "bpfrandom.h"
 #include "bpfwhole.h"
 #include <stdlib.h>
@@ -130,7 +131,6 @@ static void some(void)
 static void load(unsigned number)
 {
 	union bpf_attr a;
-	char *line, *last = "";
 	int i, parts, fd;
 
 	state = number * 0x9e3779b97f4a7c15ull + 1;
@@ -153,10 +153,7 @@ static void load(unsigned number)
 		printf("\n");
 		return;
 	}
-	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-		if (strncmp(line, "processed ", 10))
-			last = line;
-	printf(" %s\n", last);
+	printf(" %s\n", last_line(text));
 }
 
 int main(int argc, char **argv)

@@ -88,19 +88,6 @@ static int attached(const char *function, int attach, int count, int word_at, in
 	return link;
 }
 
-static void said(const char *what, int fd)
-{
-	char *line, *last = "";
-	int err = errno;
-
-	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-		if (strncmp(line, "processed ", 10))
-			last = line;
-	printf("%s: %s %s\n", what, fd < 0 ? strerror(err) : "loaded", fd < 0 ? last : "");
-	if (fd >= 0)
-		close(fd);
-}
-
 static void verdicts(void)
 {
 	static const char *functions[] = {

@@ -38,19 +38,6 @@ static int loaded(const char *function, int attach, int off, int size)
 	return bpf(BPF_PROG_LOAD, &a);
 }
 
-static void said(const char *what, int fd)
-{
-	char *line, *last = "";
-	int err = errno;
-
-	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-		if (strncmp(line, "processed ", 10))
-			last = line;
-	printf("%s: %s %s\n", what, fd < 0 ? strerror(err) : "loaded", fd < 0 ? last : "");
-	if (fd >= 0)
-		close(fd);
-}
-
 static int link_of(const char *function, int off, int size)
 {
 	int fd = loaded(function, BPF_TRACE_FENTRY, off, size), link;

@@ -1,6 +1,7 @@
 /* bpftracing: attaches programs of type TRACING, raw tracepoints and kprobe.multi, has them hit by an open of its own,
  * and prints what they have seen, and the errors of calls that are wrong. */
 #include "bpfkernel.h"
+#include "bpflast.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -70,11 +71,8 @@ static int load(int kind, int attach, int id, int ret, const struct bpf_insn *bo
 /* What the verifier says last about a program that it refuses. */
 static void refused(const char *what, int fd)
 {
-	char *line, *last = "";
+	char *last = last_line(text);
 
-	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-		if (strncmp(line, "processed ", 10))
-			last = line;
 	if (!strncmp(last, "attach_btf_id ", 14))
 		last = strchr(last + 14, ' ') + 1;	/* without its number */
 	printf("%s: %s%s%s\n", what, fd < 0 ? strerror(-fd) : "loaded", fd < 0 && *last ? ": " : "", fd < 0 ? last : "");

@@ -40,3 +40,24 @@ static int describe(void)
 	a.btf = (unsigned long)&types, a.btf_size = sizeof types.h + sizeof types.types + types.h.str_len;
 	return bpf(BPF_BTF_LOAD, &a);
 }
+
+/* Tells of programs, which build makes. It returns where the second function of one begins, or 0. */
+static inline void tell_cases(int cases, int (*build)(int number), int btf)
+{
+	union bpf_attr a;
+	int i;
+
+	for (i = 0; i < cases; i++) {
+		struct bpf_func_info funcs[] = {{0, 3}, {0, 5}};
+
+		n = 0;
+		funcs[1].insn_off = build(i);
+		memset(&a, 0, sizeof a);
+		a.prog_type = BPF_PROG_TYPE_KPROBE;
+		if (funcs[1].insn_off) {
+			a.prog_btf_fd = btf;
+			a.func_info = (unsigned long)funcs, a.func_info_rec_size = sizeof *funcs, a.func_info_cnt = 2;
+		}
+		tell(i, &a);
+	}
+}
