@@ -190,7 +190,7 @@ type Host struct {
 	done chan struct{} // closed by Stop
 
 	mu      sync.Mutex
-	calls   map[uint64]*Task         // by address of struct host_call
+	calls   sync.Map                 // *Task by address of struct host_call; changes under mu
 	ends    map[uint64]chan struct{} // by task_struct: closed when the task has left its CPU for the last time
 	idle    []*Task                  // host threads' tasks without a call, least recently used first
 	held    map[*Task]struct{}       // those in a call
@@ -206,7 +206,6 @@ type Host struct {
 	slow        atomic.Bool // the guest was too slow for the last call of activity.go
 	before      hook
 	after       hook
-	tasks       sync.Map     // calls, for those who must not wait for mu
 	tables      sync.Map     // processes with descriptors for Mirror
 	mirrors     atomic.Int64 // calls of Mirror under way
 	awaitClosed atomic.Pointer[func(context.Context) bool]
@@ -223,7 +222,7 @@ type Host struct {
 func New(g Guest, pool *Pool) *Host {
 	return &Host{
 		g: g, pool: pool, done: make(chan struct{}),
-		calls: make(map[uint64]*Task), ends: make(map[uint64]chan struct{}),
+		ends: make(map[uint64]chan struct{}),
 		held: make(map[*Task]struct{}),
 	}
 }
@@ -360,8 +359,7 @@ func (h *Host) SetMakers(ts []*Task) {
 func (h *Host) add(addr uint64) *Task {
 	task, _ := h.g.ReadU64(addr + abi.CallTask)
 	t := &Task{h: h, addr: addr, task: task, slot: -1}
-	h.calls[addr] = t
-	h.tasks.Store(addr, t)
+	h.calls.Store(addr, t)
 	return t
 }
 
@@ -732,11 +730,12 @@ func errno(err error) syscall.Errno {
 	return syscall.EIO
 }
 
-// find returns the task whose struct host_call is at addr, or nil.
+// find returns the task whose struct host_call is at addr, or nil. It takes no lock.
 func (h *Host) find(addr uint64) *Task {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.calls[addr]
+	if t, ok := h.calls.Load(addr); ok {
+		return t.(*Task)
+	}
+	return nil
 }
 
 // Next answers HCNext. It fills in the struct host_call and returns 1, or returns 0
@@ -900,11 +899,12 @@ func (h *Host) TaskDied(task uint64) {
 		delete(h.ends, task)
 	}
 	var t *Task
-	for _, c := range h.calls {
-		if c.task == task {
+	h.calls.Range(func(_, c any) bool {
+		if c := c.(*Task); c.task == task {
 			t = c
 		}
-	}
+		return true
+	})
 	h.mu.Unlock()
 	if t == nil {
 		return
@@ -928,10 +928,7 @@ func (h *Host) TaskDied(task uint64) {
 func (h *Host) drop(t *Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.calls[t.addr] == t {
-		delete(h.calls, t.addr)
-		h.tasks.Delete(t.addr)
-	}
+	h.calls.CompareAndDelete(t.addr, t)
 }
 
 // Wake has the guest wake a task.

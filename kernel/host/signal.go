@@ -26,11 +26,11 @@ func (h *Host) taskOf(task uint64) *Task {
 	if err != nil || h.driver != nil { // threads have numbers of the machine's own
 		return nil
 	}
-	at, ok := h.tasks.Load(call)
-	if !ok || at.(*Task).tid <= 0 {
+	t := h.find(call)
+	if t == nil || t.tid <= 0 {
 		return nil
 	}
-	return at.(*Task)
+	return t
 }
 
 // Refuse notes that a program has refused the call that a task makes: a function of the guest has failed with err because of it. Unless the

@@ -404,7 +404,7 @@ func (h *Host) adopt(t *Task, addr uint64) error {
 func (h *Host) enter(t *Task, addr uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.calls[addr] != nil {
+	if h.find(addr) != nil {
 		return errAdopted
 	}
 	task, err := h.g.ReadU64(addr + abi.CallTask)
@@ -412,8 +412,7 @@ func (h *Host) enter(t *Task, addr uint64) error {
 		return fmt.Errorf("host_call at %#x: %w", addr, err)
 	}
 	t.addr, t.task = addr, task
-	h.calls[addr] = t
-	h.tasks.Store(addr, t)
+	h.calls.Store(addr, t)
 	return nil
 }
 
@@ -451,10 +450,7 @@ func (t *Task) window() uint64 { return abi.UserBase + uint64(t.slot)*abi.UserWi
 func (h *Host) forget(t *Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.calls[t.addr] == t {
-		delete(h.calls, t.addr)
-		h.tasks.Delete(t.addr)
-	}
+	h.calls.CompareAndDelete(t.addr, t)
 	t.freeBounce()
 	if t.slot < 0 {
 		return
