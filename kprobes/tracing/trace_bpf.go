@@ -121,7 +121,17 @@ func (p programProbes) Listen(sites []uint64, at bpf.Moment, hit func(h *bpf.Hit
 		}
 		entered = func(trap *abi.Trap) { t.hookReturn(hook, trap) }
 	}
-	listener := t.conf.Functions.Listen(ftracer.Handler{Function: t.programHandler(), Hit: entered, Regs: true, Allocated: true, Last: at == bpf.AtOwnReturn})
+	return t.listenForProgram(sites, entered, at == bpf.AtOwnReturn, func() {
+		if hook != nil {
+			hook.Stop()
+		}
+	})
+}
+
+// listenForProgram has hit called at the sites, after all other listeners if last is set, until detach is called, which calls stopped
+// before it waits for the hits that are under way.
+func (t *Tracer) listenForProgram(sites []uint64, hit func(*abi.Trap), last bool, stopped func()) (detach func(), err error) {
+	listener := t.conf.Functions.Listen(ftracer.Handler{Function: t.programHandler(), Hit: hit, Regs: true, Allocated: true, Last: last})
 	if err := listener.Set(sites); err != nil {
 		return nil, fmt.Errorf("functions of a program: %w", err)
 	}
@@ -129,9 +139,7 @@ func (p programProbes) Listen(sites []uint64, at bpf.Moment, hit func(h *bpf.Hit
 		if err := listener.Set(nil); err != nil {
 			t.conf.Machine.Printk(4, "ftrace: %v", err)
 		}
-		if hook != nil {
-			hook.Stop()
-		}
+		stopped()
 		t.conf.Machine.SynchronizeRCU()
 	}, nil
 }
@@ -158,16 +166,7 @@ func (p programProbes) Modify(site uint64, hit func(h *bpf.Hit, args *bpf.Args) 
 			}
 		}
 	}
-	listener := t.conf.Functions.Listen(ftracer.Handler{Function: t.programHandler(), Hit: entered, Regs: true, Allocated: true, Last: true})
-	if err := listener.Set([]uint64{site}); err != nil {
-		return nil, fmt.Errorf("a program for a function's result: %w", err)
-	}
-	return func() {
-		if err := listener.Set(nil); err != nil {
-			t.conf.Machine.Printk(4, "ftrace: %v", err)
-		}
-		t.conf.Machine.SynchronizeRCU()
-	}, nil
+	return t.listenForProgram([]uint64{site}, entered, true, func() {})
 }
 
 // programHandler names the function that stands in enabled_functions for a program: the handler of fprobes, which the

@@ -54,7 +54,7 @@ func (v *verifier) allowed(nr int32) bool {
 	p := v.prog
 	switch p.kind {
 	case ProgSocketFilter, ProgSchedCLS, ProgSchedACT, ProgXDP:
-		return networkHelpers[nr]
+		return slices.Contains(networkHelpers, nr)
 	default:
 	}
 	switch nr {
@@ -77,16 +77,10 @@ func (v *verifier) allowed(nr int32) bool {
 }
 
 // networkHelpers are those that programs of packets may call here.
-var networkHelpers = map[int32]bool{}
-
-func init() {
-	for _, nr := range []int32{
-		1, 2, 3, 5, 6, 7, 8, 12, 25, 35, 42, 87, 88, 89, helperSpinLock, helperSpinUnlock, 105, 106, 112, 113, 114, 115, 118, 125, 130, 131, 132, 133, 134,
-		helperPercpuPtr, 154, 158, 160, 164, 165, 169, helperSetCallback, 171, 172, 175, 177, 181, 182, helperKptrXchg, helperLookupPercpu,
-		helperDynptrFromMem, helperReserveDynptr, 199, 200, 201, 202, helperDynptrData, 208, helperRingDrain,
-	} {
-		networkHelpers[nr] = true
-	}
+var networkHelpers = []int32{
+	1, 2, 3, 5, 6, 7, 8, 12, 25, 35, 42, 87, 88, 89, helperSpinLock, helperSpinUnlock, 105, 106, 112, 113, 114, 115, 118, 125, 130, 131, 132, 133, 134,
+	helperPercpuPtr, 154, 158, 160, 164, 165, 169, helperSetCallback, 171, 172, 175, 177, 181, 182, helperKptrXchg, helperLookupPercpu,
+	helperDynptrFromMem, helperReserveDynptr, 199, 200, 201, 202, helperDynptrData, 208, helperRingDrain,
 }
 
 // atFunction reports whether a program is for the entry or the return of a function.

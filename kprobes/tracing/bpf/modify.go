@@ -1,9 +1,6 @@
 package bpf
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "slices"
 
 // modifier is what decides about the result of a function: the programs of the attach type BPF_MODIFY_RETURN that are for it.
 type modifier struct {
@@ -50,13 +47,7 @@ func (s *System) decide(m *modifier, h *Hit, args *Args) uint64 {
 	defer s.mem.Unlock()
 	h.sent = false
 	for _, a := range m.programs {
-		t := a.Prog.target
-		h.Func = t.addr
-		ctx := h.words[:0]
-		for _, v := range args[:len(t.args)] {
-			ctx = binary.LittleEndian.AppendUint64(ctx, v)
-		}
-		h.Ctx = binary.LittleEndian.AppendUint64(ctx, 0) // the result of those before
+		h.setArguments(a.Prog.target, args, 0) // those before have returned 0
 		if ret := s.runLocked(a, h); ret != 0 {
 			return ret
 		}

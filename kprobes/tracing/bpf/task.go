@@ -1,7 +1,6 @@
 package bpf
 
 import (
-	"encoding/binary"
 	"syscall"
 	"unsafe"
 
@@ -10,11 +9,11 @@ import (
 
 // taskRegs is bpf_task_pt_regs: the registers with which a task has entered the kernel, at the top of its stack.
 func (r *run) taskRegs(a *[numArgs]uint64) uint64 {
-	var b [8]byte
-	if r.hit.Trap.Mem.ReadAt(a[0]+abi.TaskStack, b[:]) != nil {
+	stack, err := r.hit.Trap.Mem.ReadU64(a[0] + abi.TaskStack)
+	if err != nil {
 		return 0
 	}
-	return binary.LittleEndian.Uint64(b[:]) + abi.ThreadSize - uint64(unsafe.Sizeof(abi.Regs{}))
+	return stack + abi.ThreadSize - uint64(unsafe.Sizeof(abi.Regs{}))
 }
 
 // findVMA is bpf_find_vma: no task of the emulated kernel has memory that is described there.

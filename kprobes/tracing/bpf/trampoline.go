@@ -106,53 +106,60 @@ func (s *System) attachTracing(p *Prog, cookie uint64) (Result, error) {
 	case traceIter: // BPF_LINK_CREATE attaches it
 		return Result{}, syscall.EINVAL
 	}
-	if p.attachProg != nil {
-		if err := s.joinTrampoline(p); err != nil {
-			return Result{}, err
+	var site uint64
+	if p.attachProg == nil {
+		if s.conf.Probes == nil || len(t.args) > maxTrampolineArgs {
+			return Result{}, errNotSupported
 		}
-		detach := s.follow(Attached{Prog: p, Cookie: cookie})
-		return s.newLink(&Link{kind: linkTracing, prog: p, detach: func() { detach(); s.leaveTrampoline(p) }}), nil
-	}
-	if s.conf.Probes == nil || len(t.args) > maxTrampolineArgs {
-		return Result{}, errNotSupported
-	}
-	site, ok := s.conf.Probes.Site(t.addr)
-	if !ok {
-		return Result{}, fmt.Errorf("%s cannot be traced: %w", t.name, errNotSupported)
+		var ok bool
+		if site, ok = s.conf.Probes.Site(t.addr); !ok {
+			return Result{}, fmt.Errorf("%s cannot be traced: %w", t.name, errNotSupported)
+		}
 	}
 	if err := s.joinTrampoline(p); err != nil {
 		return Result{}, err
 	}
-	if p.attachType == modifyReturn {
-		detach, err := s.modify(Attached{Prog: p, Cookie: cookie}, site)
-		if err != nil {
-			s.leaveTrampoline(p)
-			return Result{}, err
-		}
-		return s.newLink(&Link{kind: linkTracing, prog: p, detach: func() { detach(); s.leaveTrampoline(p) }}), nil
-	}
-	exit, at := p.attachType == traceFexit, AtEntry
-	if exit {
-		at = AtOwnReturn
-	}
-	all := []Attached{{Prog: p, Cookie: cookie}}
-	detach, err := s.conf.Probes.Listen([]uint64{site}, at, func(h *Hit, args *Args) {
-		h.Func = t.addr
-		ctx := h.words[:0]
-		for _, v := range args[:len(t.args)] {
-			ctx = binary.LittleEndian.AppendUint64(ctx, v)
-		}
-		if exit {
-			ctx = binary.LittleEndian.AppendUint64(ctx, h.Trap.Regs.AX)
-		}
-		h.Ctx = ctx
-		s.RunArray(all, h)
-	})
+	detach, err := s.runInTrampoline(Attached{Prog: p, Cookie: cookie}, site)
 	if err != nil {
 		s.leaveTrampoline(p)
 		return Result{}, err
 	}
 	return s.newLink(&Link{kind: linkTracing, prog: p, detach: func() { detach(); s.leaveTrampoline(p) }}), nil
+}
+
+// runInTrampoline has a program run at its function, whose entry is traced at site, or with the program that it is for, until
+// detach is called.
+func (s *System) runInTrampoline(a Attached, site uint64) (detach func(), err error) {
+	t, at := a.Prog.target, AtEntry
+	switch {
+	case a.Prog.attachProg != nil:
+		return s.follow(a), nil
+	case a.Prog.attachType == modifyReturn:
+		return s.modify(a, site)
+	case a.Prog.attachType == traceFexit:
+		at = AtOwnReturn
+	}
+	all := []Attached{a}
+	return s.conf.Probes.Listen([]uint64{site}, at, func(h *Hit, args *Args) {
+		if at == AtEntry {
+			h.setArguments(t, args)
+		} else {
+			h.setArguments(t, args, h.Trap.Regs.AX)
+		}
+		s.RunArray(all, h)
+	})
+}
+
+// setArguments makes the arguments of a function the context of programs that are for it, and after them its result so far, if that
+// is to be there.
+func (h *Hit) setArguments(t *target, args *Args, result ...uint64) {
+	h.Func, h.Ctx = t.addr, h.words[:0]
+	for _, v := range args[:len(t.args)] {
+		h.Ctx = binary.LittleEndian.AppendUint64(h.Ctx, v)
+	}
+	for _, v := range result {
+		h.Ctx = binary.LittleEndian.AppendUint64(h.Ctx, v)
+	}
 }
 
 // joinTrampoline counts a program as one of its function's.
