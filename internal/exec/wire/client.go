@@ -110,14 +110,11 @@ func (c *Client) receive() {
 		if err != nil || n == 0 {
 			break
 		}
-		var id uint64
-		var refused [2]uint64
+		var told [2]uint64 // a call's ID, and the error with which it was refused
 		if buf[0] == '{' {
 			c.replied(buf[:n], passedFDs(oob[:oobn]))
-		} else if buf[0] == '[' && json.Unmarshal(buf[:n], &refused) == nil {
-			c.told(refused[0], syscall.Errno(refused[1]))
-		} else if json.Unmarshal(buf[:n], &id) == nil {
-			c.told(id, 0)
+		} else if json.Unmarshal(buf[:n], &told) == nil {
+			c.told(told[0], syscall.Errno(told[1]))
 		}
 	}
 	c.State.Store(nil)

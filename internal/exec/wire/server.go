@@ -254,10 +254,7 @@ func (c *conn) serve() {
 // call makes a call in the guest.
 func (c *conn) call(m *Message) {
 	answer := func(refused syscall.Errno) {
-		b, _ := json.Marshal(m.ID)
-		if refused != 0 {
-			b, _ = json.Marshal([]uint64{m.ID, uint64(refused)})
-		}
+		b, _ := json.Marshal([]uint64{m.ID, uint64(refused)})
 		_, _ = unix.Write(c.socket, b)
 	}
 	k := c.kernel.Load()
