@@ -872,8 +872,8 @@ func (m *Mirror) tellPlain(t *tracee, a *activity.Activity, row *calls.Row) {
 		defer w.noteReturn()
 		if clone3, ok := activity.ReadPlain(tid, row.Guest, args); ok {
 			if refused := a.Plain(callerOf(tid, pid), row.Guest, args, clone3); refused != 0 {
-				w.refused.Store(true)
-				w.ret.Store(-int64(refused))
+				w.noteRefusal()
+				w.returned(-int64(refused))
 			}
 		}
 	}()
@@ -988,7 +988,7 @@ func (m *Mirror) begin(t *tracee, a *activity.Activity, c *host.Mirror) bool {
 		return false
 	}
 	w.connect(c)
-	run, ok := guest.StartMirror(by, c, func(ret int64) { w.returned(ret); w.noteReturn() })
+	run, ok := guest.StartMirror(by, c, c.Returned)
 	w.run = run
 	return ok
 }
@@ -1012,7 +1012,7 @@ func (m *Mirror) makeCall(a *activity.Activity, c *host.Mirror, w *Call, row *ca
 func (w *Call) connect(c *host.Mirror) {
 	c.Memory = w.memory.Memory
 	c.Reached = func() { w.reached.Store(true); w.wake() }
-	c.Signal, c.Refuse, c.Returned = w.signal, func() { w.refused.Store(true) }, func(ret int64) { w.returned(ret); w.noteReturn() }
+	c.Signal, c.Refuse, c.Returned = w.signal, w.noteRefusal, func(ret int64) { w.returned(ret); w.noteReturn() }
 	c.Made = func() host.Made {
 		made := <-w.made
 		made.Written = w.memory.awaitChanged(made.Ret)
@@ -1062,7 +1062,7 @@ func (m *Mirror) Begin(by host.Caller, s host.Syscall, reached func(refused sysc
 		w.reached.Store(true)
 		once.Do(func() { reached(w.refusal()) })
 	}
-	a.Mirror(by, &host.Mirror{Syscall: s, Reached: come, Signal: w.signal, Refuse: func() { w.refused.Store(true) }, Returned: w.returned, Made: func() host.Made { return <-w.made }})
+	a.Mirror(by, &host.Mirror{Syscall: s, Reached: come, Signal: w.signal, Refuse: w.noteRefusal, Returned: w.returned, Made: func() host.Made { return <-w.made }})
 	come()
 	w.ended.Store(true)
 	m.wake()

@@ -12,6 +12,9 @@ import (
 // returned notes the result of the call in the guest.
 func (w *Call) returned(ret int64) { w.ret.Store(ret) }
 
+// noteRefusal notes that a program has left out a function of the guest.
+func (w *Call) noteRefusal() { w.refused.Store(true) }
+
 // refusal returns the error with which a program has refused the call, or 0. It is known once the call has returned in the guest.
 func (w *Call) refusal() syscall.Errno {
 	if !w.refused.Load() {

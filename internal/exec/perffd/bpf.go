@@ -237,7 +237,7 @@ func (c *bpfCaller) Object(fd int) any { return c.find(c.pid, fd) }
 
 // FreeFD implements bpf.Caller.
 func (c *bpfCaller) FreeFD(first int) int {
-	for exists(fmt.Sprintf("/proc/%d/fd/%d", c.pid, first)) {
+	for exists(proc.Path(c.pid, "fd/"+strconv.Itoa(first))) {
 		first++
 	}
 	return first
