@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
@@ -17,25 +16,17 @@ import (
 // files. The host's kernel carries these out; the guest repeats them, so that probes
 // see them.
 
-// How long a process waits for the guest in such a call. When the last one took too
-// long, the next ones wait less, since a process makes many calls.
-const (
-	activityPatience = time.Second
-	slowPatience     = 5 * time.Millisecond
-)
-
 // activityTime limits ctx to the time that the guest has for such a call. end takes
 // the call's error.
 func (h *Host) activityTime(ctx context.Context) (_ context.Context, end func(error)) {
-	d := activityPatience
-	if h.slow.Load() {
-		d = slowPatience
-	}
+	d := h.callTime.Now()
 	ctx, cancel := context.WithTimeout(ctx, d)
 	return ctx, func(err error) {
-		late := err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
-		if late || err == nil {
-			h.slow.Store(late)
+		switch {
+		case err == nil:
+			h.callTime.InTime()
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			h.callTime.Late(d)
 		}
 		cancel()
 	}

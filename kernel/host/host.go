@@ -203,7 +203,7 @@ type Host struct {
 	cpus int // number of vCPUs over which tasks are placed like their threads; 0 leaves it to the guest
 
 	nextID      atomic.Uint64
-	slow        atomic.Bool // the guest was too slow for the last call of activity.go
+	callTime    CallTime // of the calls of activity.go
 	before      hook
 	after       hook
 	tables      sync.Map     // processes with descriptors for Mirror

@@ -41,13 +41,6 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
-// How long a thread is held for the guest. When it has taken too long, the next calls
-// are held less.
-const (
-	mirrorPatience = time.Second
-	slowMirror     = 5 * time.Millisecond
-)
-
 // laterPeriod is how often the threads are looked at that could not be stopped yet.
 const laterPeriod = 20 * time.Millisecond
 
@@ -67,18 +60,18 @@ type Mirror struct {
 	requests []func() // for the tracing thread
 
 	// The rest belongs to the tracing thread.
-	plain   bool                    // it tells of plain calls
-	made    func(tid int)           // counts a call of which the supervisor need not tell
-	spaces  map[string]*mirrorSpace // by the name of the mount namespace
-	tracees map[int]*tracee
-	held    map[*tracee]struct{}
-	later   map[*tracee]struct{} // seized, to be interrupted when they have left a call
-	maps    hostview.PageMaps
-	images  map[int]*image // by process: those that ring
-	lates   map[int]*late  // by process: those that do not ring yet
-	texts   texts
-	wanted  doorbell.Set // the calls that can be seen
-	slow    atomic.Bool  // the guest was too slow for the last call
+	plain    bool                    // it tells of plain calls
+	made     func(tid int)           // counts a call of which the supervisor need not tell
+	spaces   map[string]*mirrorSpace // by the name of the mount namespace
+	tracees  map[int]*tracee
+	held     map[*tracee]struct{}
+	later    map[*tracee]struct{} // seized, to be interrupted when they have left a call
+	maps     hostview.PageMaps
+	images   map[int]*image // by process: those that ring
+	lates    map[int]*late  // by process: those that do not ring yet
+	texts    texts
+	wanted   doorbell.Set  // the calls that can be seen
+	callTime host.CallTime // how long a thread is held for the guest
 }
 
 // mirrorSpace is a mount namespace with a supervised command.
@@ -114,7 +107,8 @@ type tracee struct {
 
 	holds    heldFor
 	deadline time.Time
-	awaits   *tracee // is to be let go before this one goes on
+	limit    time.Duration // how long it is held at most, until deadline
+	awaits   *tracee       // is to be let go before this one goes on
 	letGo    bool
 }
 
@@ -301,7 +295,8 @@ func (m *Mirror) do(f func()) {
 	m.mu.Lock()
 	m.requests = append(m.requests, func() { f(); close(done) })
 	m.mu.Unlock()
-	late := time.NewTimer(m.patience())
+	d := m.callTime.Now()
+	late := time.NewTimer(d)
 	defer late.Stop()
 	again := time.NewTicker(100 * time.Microsecond)
 	defer again.Stop()
@@ -312,7 +307,7 @@ func (m *Mirror) do(f func()) {
 		case <-done:
 			return
 		case <-late.C:
-			m.slow.Store(true)
+			m.callTime.Late(d)
 			return
 		case <-again.C:
 		}
@@ -715,18 +710,11 @@ func (m *Mirror) resume(t *tracee, sig unix.Signal) {
 	_ = ptrace(request, t.tid, 0, uintptr(sig))
 }
 
-// patience is how long the guest has now for its part of a call.
-func (m *Mirror) patience() time.Duration {
-	if m.slow.Load() {
-		return slowMirror
-	}
-	return mirrorPatience
-}
-
 // hold keeps a stopped thread until release.
 func (m *Mirror) hold(t *tracee, why heldFor) {
 	t.holds = why
-	t.deadline = time.Now().Add(m.patience())
+	t.limit = m.callTime.Now()
+	t.deadline = time.Now().Add(t.limit)
 	m.held[t] = struct{}{}
 	m.release(t)
 }
@@ -753,8 +741,12 @@ func (m *Mirror) release(t *tracee) bool {
 	why := t.holds
 	t.holds, t.awaits, t.text = forNothing, nil, nil
 	delete(m.held, t)
-	if why == forEntry || why == forReturn {
-		m.slow.Store(late)
+	switch {
+	case why != forEntry && why != forReturn:
+	case late:
+		m.callTime.Late(t.limit)
+	default:
+		m.callTime.InTime()
 	}
 	if t.call != nil && why == forEntry {
 		t.signalWrite()
@@ -1051,13 +1043,14 @@ func (m *Mirror) Begin(by host.Caller, s host.Syscall, reached func(refused sysc
 		return false
 	}
 	var once sync.Once
-	late := time.AfterFunc(m.patience(), func() {
-		m.slow.Store(true)
+	d := m.callTime.Now()
+	late := time.AfterFunc(d, func() {
+		m.callTime.Late(d)
 		once.Do(func() { reached(0) })
 	})
 	come := func() {
 		if late.Stop() {
-			m.slow.Store(false)
+			m.callTime.InTime()
 		}
 		w.reached.Store(true)
 		once.Do(func() { reached(w.refusal()) })
