@@ -165,10 +165,9 @@ func (t *Text) Room(calls *Set) (size uint64) {
 // Spare returns where the pages of the text have bytes after its end that nothing uses, without the load bias: at
 // least ErrandSize of them. They have to be 0 in memory.
 func (t *Text) Spare() (addr uint64, ok bool) {
-	const page = 4096
 	for _, s := range t.Segments {
 		end := (s.Addr + s.Size + 15) &^ 15
-		if left := -end % page; left >= ErrandSize {
+		if left := -end % pageSize; left >= ErrandSize {
 			return end, true
 		}
 	}
@@ -201,7 +200,7 @@ func (t *Text) Program(bias, room uint64, calls *Set) (Program, error) {
 		}
 		jump := assembler{addr: s.start + bias}
 		jump.jump(to)
-		for len(jump.code) < int(s.end-s.start) {
+		for at := s.start + jumpLen; at < s.end && at%pageSize != 0; at++ { // up to the end of the page: see choose
 			jump.emit(0xcc)
 		}
 		a.far = a.far || jump.far

@@ -72,7 +72,7 @@ func change(t *testing.T, b []byte, rings *Set) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(text.sites) != 7 {
+	if len(text.sites) != 10 {
 		t.Errorf("%d sites", len(text.sites))
 	}
 	symbols, err := f.Symbols()
@@ -109,6 +109,7 @@ func change(t *testing.T, b []byte, rings *Set) {
 	if found, _, err := text.Found(memory, 0); found != 0 || err != nil {
 		t.Errorf("a room at %#x of a text that is not changed, %v", found, err)
 	}
+	checkPages(t, &p)
 	copy(at(room.Value), p.Code)
 	for _, one := range p.Patches {
 		copy(at(one.Addr), one.Code)
@@ -131,6 +132,16 @@ func change(t *testing.T, b []byte, rings *Set) {
 			if got, want := text.Inside(0, addr, every()), addr > s.start && addr < s.end; got != want {
 				t.Errorf("%#x is inside of %#x to %#x: %t", addr, s.start, s.end, got)
 			}
+		}
+	}
+}
+
+// checkPages fails if a change is in two pages: a tracer that is killed could have written to one of them only.
+func checkPages(t *testing.T, p *Program) {
+	t.Helper()
+	for _, one := range p.Patches {
+		if last := one.Addr + uint64(len(one.Code)) - 1; one.Addr/pageSize != last/pageSize {
+			t.Errorf("the change at %#x is in two pages", one.Addr)
 		}
 	}
 }
@@ -190,7 +201,7 @@ func hex(v uint64) string {
 	return "0x" + s
 }
 
-// TestLibraries: each syscall instruction of the C library and its loader can be replaced.
+// TestLibraries: each syscall instruction of the C library and its loader can be replaced, by a change of one page.
 func TestLibraries(t *testing.T) {
 	for _, name := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/bin/busybox"} {
 		f, err := os.Open(name)
@@ -203,6 +214,11 @@ func TestLibraries(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
+		}
+		if p, err := text.Program(0, 1<<30, every()); err != nil {
+			t.Error(err)
+		} else {
+			checkPages(t, &p)
 		}
 		unknown := 0
 		for _, s := range text.sites {

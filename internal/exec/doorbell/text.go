@@ -450,40 +450,57 @@ func isSyscall(b []byte, i *insn.Insn) bool {
 	return i.Map == insn.Map0F && i.Opcode == 0x05 && i.Len == len(syscallInsn) && bytes.HasPrefix(b, syscallInsn)
 }
 
-// choose decides what is replaced.
+// choose decides what is replaced. The jump is written at once if it is in one page: a tracer that is killed between
+// two pages would leave half of it, at which the program would crash. A site that has no such place is refused.
 func (s *sweep) choose(a around) (site, bool) {
 	at := s.base + uint64(a.at)
 	if n := len(a.before); n > 0 {
 		from := a.before[n-1]
 		// mov $nr,%eax alone makes room for the jump.
-		if nr, ok := movEAX(s.code[from:a.at]); ok && s.free(from, a.at) {
+		if nr, ok := movEAX(s.code[from:a.at]); ok && s.free(from, a.at) && inPage(s.base+uint64(from)) {
 			return site{at: at, start: s.base + uint64(from), end: at, number: nr, stays: true}, true
 		}
 	}
 	o := site{at: at, start: at, end: at + uint64(len(syscallInsn)), number: s.number(a)}
-	for to := a.at + len(syscallInsn); o.end-o.start < jumpLen; {
-		p, n, ok := s.piece(to)
-		if !ok || s.targets.has(to) {
-			break
-		}
-		o.after = append(o.after, p)
-		to += n
-		o.end = s.base + uint64(to)
-	}
-	if o.end-o.start >= jumpLen && s.free(a.at, int(o.end-s.base)) {
+	if s.extend(&o, a.at) {
 		return o, true
 	}
-	o.end, o.after = at+uint64(len(syscallInsn)), nil
-	for n := len(a.before) - 1; n >= 0 && o.end-o.start < jumpLen; n-- {
+	for n := len(a.before) - 1; n >= 0; n-- {
 		p, _, ok := s.piece(a.before[n])
 		if !ok {
 			break
 		}
 		o.before = append([]piece{p}, o.before...)
 		o.start = p.addr
+		if s.extend(&o, a.at) {
+			return o, true
+		}
 	}
-	return o, o.end-o.start >= jumpLen && s.free(int(o.start-s.base), a.at+len(syscallInsn))
+	return o, false
 }
+
+// extend adds instructions after a syscall instruction until there is room for the jump. It returns false where that
+// cannot be, or no jump can be where the site begins.
+func (s *sweep) extend(o *site, at int) bool {
+	from, to := int(o.start-s.base), at+len(syscallInsn)
+	o.after = nil
+	for to-from < jumpLen {
+		p, n, ok := s.piece(to)
+		if !ok {
+			return false
+		}
+		o.after = append(o.after, p)
+		to += n
+	}
+	o.end = s.base + uint64(to)
+	return s.free(from, to) && inPage(o.start)
+}
+
+// pageSize is the size in bytes of a page of x86-64.
+const pageSize = 4096
+
+// inPage reports whether a jump at an address is in one page.
+func inPage(addr uint64) bool { return addr%pageSize <= pageSize-jumpLen }
 
 // free reports whether no branch leads between the first byte and the end.
 func (s *sweep) free(from, to int) bool {

@@ -68,6 +68,39 @@ begin between
 	mov %eax, %eax
 	end between
 
+# A function that begins so many bytes before the end of a page.
+	.macro atend name left
+	.globl \name
+	.type \name, @function
+	.balign 4096
+	.fill 4096 - \left, 1, 0xcc
+\name:
+	.endm
+
+# A constant right before, but a jump in its place would be in two pages: what follows goes along.
+atend crossing 1
+	mov $110, %eax
+	syscall
+	cmp $-4095, %rax
+	end crossing
+
+# The same where a branch follows: what stands before goes along.
+atend early 6
+	mov %r12, %r12
+	mov $110, %eax
+	syscall
+	jmp 1f
+	nop
+1:
+	end early
+
+# The same where the syscall instruction is the last one of the page.
+atend last 7
+	mov $110, %eax
+	syscall
+	cmp $-4095, %rax
+	end last
+
 	.macro check name want
 	movabs $0x1122334455667788, %r12
 	mov %r12, -16(%rsp)
@@ -120,6 +153,9 @@ begin _start
 	check before parent(%rip)
 	check unknown $-38
 	check between parent(%rip)
+	check crossing parent(%rip)
+	check early parent(%rip)
+	check last parent(%rip)
 	xor %edi, %edi
 	cmpl $2, counter(%rip)
 	je 1f
