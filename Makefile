@@ -101,12 +101,12 @@ test: ## each kind of test there is, in less than 8 minutes on two CPUs; says at
 # The two halves of "make test". The packages' tests compute, the scripts wait for each other, so that the two at the
 # same time take little longer than one.
 test-packages:
-	$(SUM) -- -short -p 2 -timeout 8m $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
+	$(SUM) -- -short -p 2 -timeout $(TIMEOUT) $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
 
 test-scripts:
 	@mkdir -p out
-	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(SUM) --jsonfile out/scripts.json -- -short -p 1 -parallel $(SCRIPTS) -timeout 8m ./integration
-	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(SUM) -- -short -p 1 -timeout 8m ./integration/soak ./internal/tools/ftracetest
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(SUM) --jsonfile out/scripts.json -- -short -p 1 -parallel $(SCRIPTS) -timeout $(TIMEOUT) ./integration
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(SUM) -- -short -p 1 -timeout $(TIMEOUT) ./integration/soak ./internal/tools/ftracetest
 
 test-all: ## all tests; the packages (not the scripts of integration) under the race detector
 	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) -skip '$(PLAIN)' $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$ -e /docs$$ -e /verdicts$$)

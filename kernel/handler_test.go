@@ -197,15 +197,19 @@ func TestHandlerStops(t *testing.T) {
 // TestHandlerClose: Close ends a handler that does not return.
 func TestHandlerClose(t *testing.T) {
 	m := boot(t, 2)
-	fn := m.slotCode(0xf3, 0x90, 0xeb, 0xfc) // 1: pause; jmp 1b
-	begun, handled := make(chan struct{}), make(chan error, 1)
+	page := m.page()
+	ram := m.mem.Phys(page-abi.DirectMap, abi.PageSize)
+	fn := m.slotCode(0x48, 0xff, 0x07, 0xf3, 0x90, 0xeb, 0xf9) // 1: incq (%rdi); pause; jmp 1b
+	handled := make(chan error, 1)
 	at := m.hitting(func(tr *abi.Trap) {
-		close(begun)
-		_, err := m.Handler(tr, fn, 0, 0)
+		_, err := m.Handler(tr, fn, page, 0)
 		handled <- err
 	})
 	ended := m.begin(1, at)
-	within(t, "the hit", begun)
+	soon(t, "the handler runs", func() (runs bool) {
+		m.StopMachine(func() { runs = binary.LittleEndian.Uint64(ram) > 0 })
+		return runs
+	})
 	closed := make(chan error, 1)
 	go func() { closed <- m.Close() }()
 	if err := within(t, "Close", closed); err != nil {

@@ -24,7 +24,7 @@ func TestInstall(t *testing.T) {
 	run := func(target string) {
 		t.Helper()
 		cmd := exec.Command("make", "-s", "-C", "../..", target, "PREFIX=/opt/k", "DESTDIR="+dest, "BIN="+exe)
-		cmd.Env = append(os.Environ(), roleVar+"="+roleProgram)
+		cmd.Env = append(os.Environ(), roleVar+"="+roleProgram, "MAKEFLAGS=", "MAKELEVEL=") // not of the make that runs the tests
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) != 0 {
 			t.Fatalf("make %s: %v\n%s", target, err, out)
 		}
