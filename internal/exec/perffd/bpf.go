@@ -281,7 +281,8 @@ func (c *bpfCaller) find(pid, fd int) any {
 			return f.event
 		}
 	}
-	if exists(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)) {
+	// The link is not followed: the file system of the file may be one that does not answer.
+	if _, err := os.Readlink(proc.Path(pid, "fd/"+strconv.Itoa(fd))); err == nil {
 		return otherFile{}
 	}
 	return nil

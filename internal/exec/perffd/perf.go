@@ -306,7 +306,7 @@ func perfTarget(c host.Caller, o OpenArgs) (int32, error) {
 }
 
 func exists(path string) bool {
-	_, err := os.Stat(path)
+	_, err := os.Lstat(path)
 	return err == nil
 }
 
