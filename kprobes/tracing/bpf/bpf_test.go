@@ -437,6 +437,25 @@ func TestMaps(t *testing.T) {
 	}
 }
 
+// TestXlated: what others see of a program has the numbers of maps, and says where functions are.
+func TestXlated(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	c.newMap(t, s, mapHash, 4, 4, 1, 0)
+	fd := c.newMap(t, s, mapArray, 4, 8, 1, 0)
+	prog := code(append(loadMap(1, fd), insn{code: classLD | modeIMM | sizeDW, dst: 2, src: pseudoMapValue, imm: int32(fd)}, insn{imm: 4},
+		insn{code: classJMP | jmpCALL, src: pseudoCall, imm: 2}, movK(0, 0), exit, movK(0, 1), exit)...)
+	p, log, err := c.load(s, ProgKprobe, "GPL", prog)
+	if err != nil {
+		t.Fatal(err, log)
+	}
+	id := c.objects[int(fd)-3].(*Map).id
+	want := decode(code(append(loadMap(1, id), insn{code: classLD | modeIMM | sizeDW, dst: 2, src: pseudoMapValue, imm: int32(id)}, insn{imm: 4},
+		insn{code: classJMP | jmpCALL, src: pseudoCall, off: 2, imm: 1}, movK(0, 0), exit, movK(0, 1), exit)...))
+	if got := decode(p.xlated()); !slices.Equal(got, want) {
+		t.Errorf("\n%v, want\n%v", got, want)
+	}
+}
+
 // TestReferences: objects end with the last reference.
 func TestReferences(t *testing.T) {
 	s, c := newSystem(), &fakeCaller{}

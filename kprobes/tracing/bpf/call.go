@@ -232,12 +232,18 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 	if err := m.check(); err != nil {
 		return Result{}, err
 	}
+	if a.u32(44) != 0 {
+		if m.kind == mapHash || m.kind == mapArray {
+			return Result{}, fmt.Errorf("no network device has maps: %w", syscall.EOPNOTSUPP)
+		}
+		return Result{}, fmt.Errorf("no network device has maps of type %d: %w", m.kind, syscall.EINVAL)
+	}
 	var inner *mapSpec
 	var meta *Map
 	if m.kind == mapArrayOfMaps || m.kind == mapHashOfMaps {
-		of, ok := c.Object(a.fd(20)).(*Map)
-		if !ok {
-			return Result{}, syscall.EBADF
+		of, err := mapOf(c, a.fd(20))
+		if err != nil {
+			return Result{}, err
 		}
 		if of.inner != nil {
 			return Result{}, syscall.EINVAL

@@ -60,7 +60,7 @@ func (v *verifier) allowed(nr int32) bool {
 	switch nr {
 	case helperSysBPF, helperFindByName, helperSysClose, helperKallsymsName:
 		return p.kind == ProgSyscall
-	case helperSeqPrintf, helperSeqWrite:
+	case helperSeqPrintf, helperSeqWrite, helperSeqPrintfBTF:
 		return p.kind == ProgTracing && p.attachType == traceIter
 	case helperDPath:
 		return p.kind == ProgTracing

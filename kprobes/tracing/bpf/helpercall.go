@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"fmt"
 	"slices"
 	"syscall"
 )
@@ -304,7 +305,10 @@ func (v *verifier) memory(s *state, c *helperCall, r uint8, size int, want argTy
 		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], memTypes)
 	}
 	if size == 0 && want != argSizeOrZero {
-		return v.refuse(syscall.EACCES, "invalid zero-sized read")
+		if p.typ != regMapValue || !p.m.hasValues() || !p.isConst() {
+			return v.refuse(syscall.EACCES, "invalid zero-sized read")
+		}
+		return v.outside(int(r), fmt.Sprintf("invalid access to map value, value_size=%d", p.m.value), int64(p.off)+int64(p.bits), 0, "")
 	}
 	a := access{reg: int(r), size: size, from: -1, to: -1}
 	switch {

@@ -98,6 +98,7 @@ const (
 	helperSysBPF           = 166
 	helperSeqPrintf        = 126
 	helperSeqWrite         = 127
+	helperSeqPrintfBTF     = 150
 	helperKallsymsName     = 179
 	helperBranchRecords    = 119
 	helperTaskStack        = 141
@@ -161,6 +162,8 @@ func helperTable() map[int32]*helper {
 		helperDPath:         {"bpf_d_path", (*run).dPath, retInteger, [5]argType{argPath, argMem, argSizeOrZero}, false},
 		helperSeqPrintf:     {"bpf_seq_printf", (*run).seqPrintf, retInteger, [5]argType{argSeqFile, argMem, argSize, argMemOrNull, argSizeOrZero}, true},
 		helperSeqWrite:      {"bpf_seq_write", (*run).seqWrite, retInteger, [5]argType{argSeqFile, argMem, argSizeOrZero}, true},
+		149:                 {"bpf_snprintf_btf", (*run).snprintfBTF, retInteger, [5]argType{argMem, argSize, argMem, argSize, any_}, true},
+		helperSeqPrintfBTF:  {"bpf_seq_printf_btf", (*run).seqPrintfBTF, retInteger, [5]argType{argSeqFile, argMem, argSizeOrZero, any_}, true},
 		130:                 {"bpf_ringbuf_output", (*run).ringOutput, retInteger, [5]argType{argMap, argMem, argSizeOrZero, any_}, false},
 		131:                 {"bpf_ringbuf_reserve", (*run).ringReserve, retRecordOrNull, [5]argType{argMap, argConstantSize, any_}, false},
 		132:                 {"bpf_ringbuf_submit", (*run).ringSubmit, retVoid, [5]argType{argRecord, any_}, false},

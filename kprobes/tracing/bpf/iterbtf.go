@@ -58,6 +58,24 @@ var iterStructs = []addedStruct{
 		{"verified_insns", "unsigned int", 888},
 		{"name", "char[16]", 912},
 	}},
+	// What bpftool asks for before it lists maps of operations.
+	{"bpf_map_info", 88, []addedField{
+		{"type", "unsigned int", 0},
+		{"id", "unsigned int", 4},
+		{"key_size", "unsigned int", 8},
+		{"value_size", "unsigned int", 12},
+		{"max_entries", "unsigned int", 16},
+		{"map_flags", "unsigned int", 20},
+		{"name", "char[16]", 24},
+		{"ifindex", "unsigned int", 40},
+		{"btf_vmlinux_value_type_id", "unsigned int", 44},
+		{"netns_dev", "u64", 48},
+		{"netns_ino", "u64", 56},
+		{"btf_id", "unsigned int", 64},
+		{"btf_key_type_id", "unsigned int", 68},
+		{"btf_value_type_id", "unsigned int", 72},
+		{"map_extra", "u64", 80},
+	}},
 	{"bpf_iter_meta", 24, []addedField{{"", "seq|*seq_file", 0}, {"session_id", "u64", 8}, {"seq_num", "u64", 16}}},
 }
 

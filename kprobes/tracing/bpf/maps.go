@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"sync/atomic"
@@ -399,6 +400,7 @@ func (m *Map) insert(key []byte, flags uint64) (int, error) {
 		}
 		return int(i), nil
 	}
+	given := key // a trie shows a prefix with the bits after it as it was given last
 	if m.kind == mapLPMTrie {
 		key = m.masked(key)
 	}
@@ -409,6 +411,9 @@ func (m *Map) insert(key []byte, flags uint64) (int, error) {
 	case !ok && flags == updateExist:
 		return -1, syscall.ENOENT
 	case ok:
+		if m.kind == mapLPMTrie {
+			m.keys[n] = string(given)
+		}
 		if m.kind.lru() {
 			m.tick++
 			m.old[n] = m.tick
@@ -419,8 +424,8 @@ func (m *Map) insert(key []byte, flags uint64) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	m.keys[n] = string(key)
-	m.slots[m.keys[n]] = n
+	m.keys[n] = string(given)
+	m.slots[string(key)] = n
 	return n, nil
 }
 
@@ -468,7 +473,11 @@ func (m *Map) take() (int, error) {
 // remove gives an element of a hash table back.
 func (m *Map) remove(n int) {
 	m.freeSpecial(n)
-	delete(m.slots, m.keys[n])
+	key := m.keys[n]
+	if m.kind == mapLPMTrie {
+		key = string(m.masked([]byte(key)))
+	}
+	delete(m.slots, key)
 	m.keys[n], m.used[n] = "", false
 	m.free = append(m.free, n)
 }
@@ -601,6 +610,8 @@ func (m *Map) after(key []byte) ([]byte, error) {
 		return nil, errNotSupported
 	case m.slots == nil || m.kind == mapQueue || m.kind == mapStack:
 		return nil, syscall.EINVAL
+	case m.kind == mapLPMTrie:
+		return m.prefixAfter(key)
 	}
 	from := 0
 	if key != nil {
@@ -690,4 +701,38 @@ func (m *Map) longest(key []byte) int {
 		}
 	}
 	return -1
+}
+
+// prefixAfter is trie_get_next_key: prefixes come by their bits, and one after those that it covers.
+func (m *Map) prefixAfter(key []byte) ([]byte, error) {
+	var after []byte
+	if key != nil && binary.LittleEndian.Uint32(key) <= uint32(8*(m.key-4)) {
+		if _, ok := m.slots[string(m.masked(key))]; ok {
+			after = m.masked(key)
+		}
+	}
+	var next []byte
+	at := -1
+	for masked, n := range m.slots {
+		p := []byte(masked)
+		if (after == nil || comparePrefixes(after, p) < 0) && (next == nil || comparePrefixes(p, next) < 0) {
+			next, at = p, n
+		}
+	}
+	if at < 0 {
+		return nil, syscall.ENOENT
+	}
+	return []byte(m.keys[at]), nil
+}
+
+// comparePrefixes orders two keys of a trie, whose bits after the prefix are 0.
+func comparePrefixes(a, b []byte) int {
+	la, lb := int(binary.LittleEndian.Uint32(a)), int(binary.LittleEndian.Uint32(b))
+	for n := range min(la, lb) {
+		at, bit := 4+n/8, byte(0x80)>>(n%8)
+		if x, y := a[at]&bit, b[at]&bit; x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(lb, la)
 }

@@ -51,6 +51,12 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 	if _, known := programTypes[p.kind]; !known {
 		return Result{}, fmt.Errorf("program type %d: %w", p.kind, syscall.EINVAL)
 	}
+	if a.u32(64) != 0 {
+		if p.kind == ProgSchedCLS || p.kind == ProgXDP {
+			return Result{}, fmt.Errorf("no network device executes programs: %w", syscall.EOPNOTSUPP)
+		}
+		return Result{}, fmt.Errorf("no network device executes programs of type %d: %w", p.kind, syscall.EINVAL)
+	}
 	if p.raw, err = read(c, a.u64(8), int(count)*insnSize); err != nil {
 		return Result{}, err
 	}
@@ -287,7 +293,7 @@ func (p *Prog) info(c Caller, in []byte) []byte {
 	copy(f[8:], p.tag[:])
 	f.u32(20, uint32(len(p.raw))) // xlated_prog_len
 	if n, to := int(given(in, 20)), given64(in, 32); n > 0 && to != 0 {
-		c.Write(to, p.raw[:min(n, len(p.raw))])
+		c.Write(to, p.xlated()[:min(n, len(p.raw))])
 	}
 	f.u64(32, given64(in, 32))
 	f.u64(40, uint64(p.loaded))
@@ -324,6 +330,45 @@ func (p *Prog) info(c Caller, in []byte) []byte {
 		f.u32(224, p.attachID)
 	}
 	return f
+}
+
+// xlated returns the instructions as others see them: bpf_insn_prepare_dump. Maps have their numbers; a call of one of
+// the program's functions, and a pointer to one, says which function of the program that is.
+func (p *Prog) xlated() []byte {
+	b := slices.Clone(p.raw)
+	for n, i := range p.insns {
+		at := n * insnSize
+		switch {
+		case i.code == classJMP|jmpCALL && i.src == pseudoCall:
+			binary.LittleEndian.PutUint16(b[at+2:], uint16(i.imm))
+			binary.LittleEndian.PutUint32(b[at+4:], p.function(n+1+int(i.imm)))
+		case i.wideLoad() && i.src == pseudoFunc:
+			binary.LittleEndian.PutUint32(b[at+insnSize+4:], p.function(n+1+int(i.imm)))
+		case i.wideLoad() && i.src != 0:
+			direct := i.src == pseudoMapValue || i.src == pseudoMapIdxValue
+			for _, m := range p.maps {
+				if direct && m.kind == mapArray && p.wide[n]-m.address(0) < uint64(m.value) || !direct && p.wide[n] == m.pointer() {
+					binary.LittleEndian.PutUint32(b[at+4:], m.id)
+				}
+			}
+			kind := byte(pseudoMapFD)
+			if direct {
+				kind = pseudoMapValue
+			}
+			b[at+1] = b[at+1]&0xf | kind<<4
+		}
+	}
+	return b
+}
+
+// function returns the number of the function that begins at an instruction.
+func (p *Prog) function(at int) (n uint32) {
+	for _, o := range p.ops[:at] {
+		if o.length > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // infoTable are records of BPF_PROG_LOAD that say which function or line of the source an instruction is of.
