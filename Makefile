@@ -88,7 +88,7 @@ SERIAL = ./docs ./internal/tools/docs ./integration/verdicts
 PLAIN = ^(TestCompletion|TestExecStatus|TestCheck|TestCheckFindsWhatIsMissing|TestEnvironment|TestFlagValues|TestMountedList|TestTour|TestTourSteps|TestTourTyped|TestTourReleases)$$
 
 # Tests of integration/soak that do the same with -short.
-ALIKE = ^(TestKnobDelays|TestStatAfterOthers|TestNoDescriptors|TestStartWithoutDescriptors|TestNoSpace|TestFromScratch|TestKilledTestsLeaveNothing|TestInstancesAreFreed|TestHalfRead|TestMemory|TestGivingBack)$$
+ALIKE = ^(TestKnobDelays|TestStatAfterOthers|TestNoDescriptors|TestStartWithoutDescriptors|TestNoSpace|TestKilledTestsLeaveNothing|TestInstancesAreFreed|TestHalfRead|TestMemory)$$
 
 # A line a package, then what failed, and what was skipped and why. Well kept, and nothing of it is in the program.
 SUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg

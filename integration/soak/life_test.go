@@ -466,6 +466,9 @@ func TestNoSpace(t *testing.T) {
 // TestFromScratch: the static binary runs without /tmp, fusermount3 and a shell, as
 // in the image of contrib/Containerfile.
 func TestFromScratch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes more than ten seconds: left to make test-all")
+	}
 	root := t.TempDir()
 	t.Setenv("CGO_ENABLED", "0")
 	file, err := integration.Build(t.Context(), root)

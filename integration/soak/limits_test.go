@@ -304,6 +304,9 @@ func TestMemory(t *testing.T) {
 // that is tried, the files can be read, and what holds the memory can be taken away again.
 // Some seconds later the memory is the host's.
 func TestGivingBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes more than ten seconds: left to make test-all")
+	}
 	d := start(t, t.TempDir(), "--memory", "64M")
 	d.works()
 	before := d.state()
