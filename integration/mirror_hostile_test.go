@@ -49,11 +49,31 @@ func noneLeft(t *testing.T, mark string) {
 		}
 	}
 	for _, pid := range left {
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		where, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
-		t.Errorf("left: %.60s %s", status, where)
+		t.Errorf("left: %s", whereabouts(pid))
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
+}
+
+// whereabouts says what each thread of a process waits for.
+func whereabouts(pid int) string {
+	var b strings.Builder
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	fmt.Fprintf(&b, "%d %.80q", pid, bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	for _, task := range tasks {
+		for _, name := range []string{"stat", "wchan", "syscall", "stack"} {
+			text, _ := os.ReadFile(filepath.Join(task, name))
+			fmt.Fprintf(&b, " %.200q", bytes.TrimSpace(text))
+		}
+		status, _ := os.ReadFile(filepath.Join(task, "status"))
+		for line := range strings.Lines(string(status)) {
+			if strings.HasPrefix(line, "TracerPid") || strings.Contains(line, "Pnd:") {
+				fmt.Fprintf(&b, " %q", strings.TrimSpace(line))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // killAll kills the processes that were started with an environment variable or, if some are named, those of
@@ -340,4 +360,60 @@ func rounds(few, many int) int {
 		return many
 	}
 	return few
+}
+
+// execsProgram executes itself as often as its argument says, each time while other threads of it read.
+const execsProgram = `#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *get(void *a) {
+	char b;
+	int zero = open("/dev/zero", O_RDONLY);
+	for (;;)
+		read(zero, &b, 1);
+}
+int main(int argc, char **argv) {
+	int n = atoi(argv[1]);
+	char left[16];
+	pthread_t t;
+	if (!n) {
+		puts("done");
+		return 0;
+	}
+	for (int i = 0; i < 6; i++)
+		pthread_create(&t, 0, get, 0);
+	usleep(rand() % 3000);
+	sprintf(left, "%d", n - 1);
+	execl("/proc/self/exe", argv[0], left, (char *)0);
+	return 1;
+}
+`
+
+// TestThreadsExec: execve(2) ends the other threads of a process, and waits until the tracer has noticed that. The tracer attaches to
+// the process at that moment, which waits for execve(2).
+func TestThreadsExec(t *testing.T) {
+	needFUSE(t)
+	needTool(t, "gcc", "gcc")
+	dir := publicDir(t)
+	put(t, dir, "execs.c", execsProgram)
+	runIn(t, dir, "gcc -O -pthread -o execs execs.c")
+	out := hostile(t, dir, `echo 0 >$T/events/kprobes/enable
+echo 'p:x __x64_sys_sched_yield' >>$T/kprobe_events
+for i in 1 2 3; do ./execs 60 >done$i & done
+for i in $(seq 15); do
+	echo 1 >$T/events/kprobes/x/enable
+	sleep 0.01
+	echo 0 >$T/events/kprobes/x/enable
+done
+for i in $(seq 300); do [ "$(cat done1 done2 done3)" = 'done
+done
+done' ] && break; sleep 0.1; done
+cat done1 done2 done3
+kill -9 $(jobs -p) 2>/dev/null || :
+`)
+	if want := "done\ndone\ndone\n"; out != want {
+		t.Errorf("%q, want %q", out, want)
+	}
 }

@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
 	int zero = open("/dev/zero", O_RDONLY);
 	long most = argc > 1 ? atol(argv[1]) : 0, n = 0;
 	char b = 1;
-	for (; most ? n < most : n % 64 || access("stop", F_OK); n++, b = 1)
+	for (; most ? n < most : !n || n % 64 || access("stop", F_OK); n++, b = 1)
 		if (read(zero, &b, 1) != 1 || b)
 			return 1;
 	printf("%ld\n", n);
@@ -114,6 +114,11 @@ func killTracer(t *testing.T, dir, script, begun string, after time.Duration) (s
 		status = string(b)
 		return status != ""
 	})
+	if status == "" {
+		for _, pid := range descendants(mark) {
+			t.Log(whereabouts(pid))
+		}
+	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	killAll(mark)

@@ -510,7 +510,13 @@ func (m *Mirror) attachAll() {
 // nil where that is refused, as for a thread that is traced already.
 func (m *Mirror) seize(tid, pid int, space *mirrorSpace) *tracee {
 	const options = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESECCOMP
-	if err := ptrace(ptraceSeize, tid, 0, options); err != nil {
+	ended, err := seizeThread(tid, pid, options)
+	for _, other := range ended {
+		if t := m.tracees[other]; t != nil {
+			m.forget(t)
+		}
+	}
+	if err != nil {
 		return nil
 	}
 	t := &tracee{tid: tid, pid: pid, space: space}
