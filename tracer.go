@@ -65,6 +65,9 @@ func (h traceHost) Signal(task uint64, nr int, thread bool) {
 // CallRefused says that a program has refused the call that a task makes.
 func (h traceHost) CallRefused(task uint64, err syscall.Errno) { h.k.Machine.Host().Refuse(task, err) }
 
+// EndedTasks returns the tasks of threads that have ended.
+func (h traceHost) EndedTasks() []uint64 { return h.k.Machine.Host().EndedTasks() }
+
 // ReadClock reads a clock of the host. All clocks of a deterministic machine are its own.
 func (h traceHost) ReadClock(id int32) int64 {
 	if h.k.opts.Deterministic {

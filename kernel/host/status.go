@@ -26,3 +26,13 @@ func (h *Host) Tasks() []TaskInfo {
 	slices.SortFunc(all, func(a, b TaskInfo) int { return cmp.Compare(a.TID, b.TID) })
 	return all
 }
+
+// EndedTasks returns the tasks of threads of the host that have ended, which the guest still has.
+func (h *Host) EndedTasks() (addrs []uint64) {
+	for _, t := range h.Tasks() {
+		if t.TID > 0 && !t.InCall && !h.lives(t.TID) {
+			addrs = append(addrs, t.Addr)
+		}
+	}
+	return addrs
+}

@@ -123,6 +123,8 @@ type Host interface {
 	// CallRefused says that a program has had a function fail with err in the call that a task makes: the host does not make it either.
 	// It is called in handler context.
 	CallRefused(task uint64, err syscall.Errno)
+	// EndedTasks returns the tasks that stand for threads which have ended.
+	EndedTasks() []uint64
 }
 
 // Config is what a Tracer is built from.

@@ -229,7 +229,7 @@ func (t *Tracer) chainOf(h *programHit) {
 	h.Chain = func() []uint64 {
 		switch {
 		case h.event != nil:
-			return t.unwindEvent(h.Trap, h.event)
+			return t.unwindPerf(h.Trap, h.event)
 		case h.Trap.Data != nil: // a raw tracepoint
 			ips := t.cpus[h.Trap.CPU].stack[:]
 			return ips[:t.unwindOwn(h.Trap, ips)]

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
@@ -30,6 +31,28 @@ func (t *Tracer) unwindEvent(trap *abi.Trap, e *Event) []uint64 {
 	default:
 		return t.unwindHandler(trap, e)
 	}
+}
+
+// staticHandler begins the name of the guest's function that records a static event.
+const staticHandler = "trace_event_raw_event_"
+
+// unwindPerf returns the stack that perf and programs get of a hit of e: perf_fetch_caller_regs. The stack of a static event
+// begins with the function that has the tracepoint. For an event of the group syscalls the registers are user space's, so
+// the kernel's stack is empty. It runs in handler context.
+func (t *Tracer) unwindPerf(trap *abi.Trap, e *Event) []uint64 {
+	ips := t.unwindEvent(trap, e)
+	if _, dynamic := recordedBy[e.kind]; dynamic {
+		return ips
+	}
+	if e.Group == syscallGroup {
+		return nil
+	}
+	if len(ips) > 0 {
+		if s, _, _ := t.conf.Symbols.Lookup(ips[0]); strings.HasPrefix(s.Name, staticHandler) {
+			return ips[1:]
+		}
+	}
+	return ips
 }
 
 // unwindHandler returns the stack of the handler of a hit of e: first the kernel's

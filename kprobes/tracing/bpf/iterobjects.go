@@ -231,6 +231,10 @@ func (s *System) allTasks() []iterTask {
 			}
 		})
 	})
+	if s.conf.EndedTasks != nil {
+		ended := s.conf.EndedTasks()
+		all = slices.DeleteFunc(all, func(t iterTask) bool { return slices.Contains(ended, t.addr) })
+	}
 	slices.SortFunc(all, func(a, b iterTask) int { return cmp.Compare(a.tid, b.tid) })
 	return slices.CompactFunc(all, func(a, b iterTask) bool { return a.tid == b.tid })
 }

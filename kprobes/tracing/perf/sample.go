@@ -100,10 +100,10 @@ func (e *Event) identity(b []byte, pid, tid int32, time int64) []byte {
 	return b
 }
 
-// chain appends a kernel's stack.
+// chain appends a kernel's stack, without its mark if there is none.
 func (e *Event) chain(b []byte, ips []uint64) []byte {
 	le := binary.LittleEndian
-	if !e.attr.wantsChain() {
+	if !e.attr.wantsChain() || len(ips) == 0 {
 		return le.AppendUint64(b, 0)
 	}
 	ips = ips[:min(len(ips), e.attr.frames())]

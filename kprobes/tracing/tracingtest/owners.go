@@ -47,6 +47,9 @@ func (Owners) Signal(uint64, int, bool) {}
 // CallRefused has no call to refuse.
 func (Owners) CallRefused(uint64, syscall.Errno) {}
 
+// EndedTasks returns none.
+func (Owners) EndedTasks() []uint64 { return nil }
+
 // SharedMemory has none.
 func (Owners) SharedMemory() (perf.Memory, error) {
 	return nil, fmt.Errorf("memory to map: %w", syscall.ENOMEM)
