@@ -65,6 +65,9 @@ func (h traceHost) Signal(task uint64, nr int, thread bool) {
 // CallRefused says that a program has refused the call that a task makes.
 func (h traceHost) CallRefused(task uint64, err syscall.Errno) { h.k.Machine.Host().Refuse(task, err) }
 
+// UserIP returns where the thread of a task has made its call.
+func (h traceHost) UserIP(task uint64) (ip uint64, ok bool) { return h.k.Machine.Host().UserIP(task) }
+
 // EndedTasks returns the tasks of threads that have ended.
 func (h traceHost) EndedTasks() []uint64 { return h.k.Machine.Host().EndedTasks() }
 

@@ -123,6 +123,9 @@ type Host interface {
 	// CallRefused says that a program has had a function fail with err in the call that a task makes: the host does not make it either.
 	// It is called in handler context.
 	CallRefused(task uint64, err syscall.Errno)
+	// UserIP returns where the thread for which a task stands has made its call, if it waits for the end of one. It is called in
+	// handler context.
+	UserIP(task uint64) (ip uint64, ok bool)
 	// EndedTasks returns the tasks that stand for threads which have ended.
 	EndedTasks() []uint64
 }

@@ -32,6 +32,8 @@ type Config struct {
 	Now func() int64
 	// Kernel is the kernel's memory, for programs that BPF_PROG_TEST_RUN runs; may be nil.
 	Kernel abi.Memory
+	// UserIP returns where a task has made its call in user space; may be nil.
+	UserIP func(task uint64) (ip uint64, ok bool)
 	// EndedTasks returns the kernel's tasks that have ended for user space, which iterators do not show; may be nil.
 	EndedTasks func() []uint64
 	// Room returns an error if there is no memory for so many more bytes.

@@ -603,26 +603,39 @@ const (
 	stackBuild = 1 << 11
 )
 
-// frameList returns the kernel's stack without the innermost frames that flags say, at most n.
+// frameList returns the kernel's stack, or user space's, without the innermost frames that flags say, at most n.
 func (r *run) frameList(flags uint64, n int) []uint64 {
-	if r.hit.Chain == nil {
-		return nil
+	var ips []uint64
+	switch {
+	case flags&stackUser != 0:
+		ips = r.userFrames()
+	case r.hit.Chain != nil:
+		ips = r.hit.Chain()
 	}
-	ips := r.hit.Chain()
 	ips = ips[min(int(flags&stackSkip), len(ips)):]
 	return ips[:min(n, len(ips))]
 }
 
+// userFrames returns the stack of user space, of which only the innermost frame is known: the registers that lead to the others
+// are the host's.
+func (r *run) userFrames() []uint64 {
+	if r.sys.conf.UserIP == nil {
+		return nil
+	}
+	ip, ok := r.sys.conf.UserIP(r.hit.Trap.Task)
+	if !ok {
+		return nil
+	}
+	return []uint64{ip}
+}
+
 var stackSeed = maphash.MakeSeed()
 
-// stackID is bpf_get_stackid. A stack of user space cannot be walked (EFAULT).
+// stackID is bpf_get_stackid. It fails with EFAULT if there is no stack.
 func (r *run) stackID(a *[numArgs]uint64) uint64 {
 	m, flags := r.mapAt(a[1]), a[2]
 	if m == nil || m.kind != mapStackTrace || flags&^uint64(stackSkip|stackUser|stackFast|stackReuse) != 0 {
 		return errno(syscall.EINVAL)
-	}
-	if flags&stackUser != 0 {
-		return errno(syscall.EFAULT)
 	}
 	ips := r.frameList(flags, m.value/8)
 	if len(ips) == 0 {
@@ -656,7 +669,7 @@ func (r *run) getStack(a *[numArgs]uint64) uint64 {
 	switch {
 	case flags&^uint64(stackSkip|stackUser|stackBuild) != 0, n%8 != 0, flags&stackBuild != 0 && flags&stackUser == 0:
 		return errno(syscall.EINVAL)
-	case flags&stackUser != 0:
+	case flags&stackBuild != 0:
 		return errno(syscall.EFAULT)
 	}
 	ips := r.frameList(flags, n/8)

@@ -47,6 +47,9 @@ func (Owners) Signal(uint64, int, bool) {}
 // CallRefused has no call to refuse.
 func (Owners) CallRefused(uint64, syscall.Errno) {}
 
+// UserIP knows of no call.
+func (Owners) UserIP(uint64) (ip uint64, ok bool) { return 0, false }
+
 // EndedTasks returns none.
 func (Owners) EndedTasks() []uint64 { return nil }
 
