@@ -390,3 +390,66 @@ wait $P; echo "status $?"
 		t.Errorf("status %d, %q, want %q", status, out, want)
 	}
 }
+
+// vforkProgram traces a child that shares its memory, until the child has executed another program; then it reads, and traces a
+// child of fork(2).
+const vforkProgram = `#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+	int status, zero = open("/dev/zero", O_RDONLY);
+	char b;
+	alarm(20);
+	pid_t child = vfork();
+	if (!child) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		execl("/bin/true", "true", (char *)0);
+		_exit(1);
+	}
+	if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status))
+		return 2;
+	ptrace(PTRACE_CONT, child, 0, 0);
+	if (waitpid(child, &status, 0) != child || status)
+		return 3;
+	for (int i = 0; i < 500; i++)
+		if (read(zero, &b, 1) != 1)
+			return 4;
+	if (!(child = fork())) {
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0))
+			_exit(5);
+		kill(getpid(), SIGSTOP);
+		_exit(6);
+	}
+	if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status))
+		return WEXITSTATUS(status);
+	kill(child, SIGKILL);
+	return 0;
+}
+`
+
+// TestRingsVfork: a child of vfork(2) that another process traces rings no more. Its parent, whose memory it shares, is seen
+// nevertheless.
+func TestRingsVfork(t *testing.T) {
+	dir := publicDir(t)
+	ringsIn(t, dir)
+	put(t, dir, "traces.c", vforkProgram)
+	runIn(t, dir, "gcc -O -o traces traces.c")
+	put(t, dir, "script", `T=/sys/kernel/tracing
+echo 'p:r __x64_sys_read n=+96(%di):u64' >$T/kprobe_events
+echo 'comm == "traces" && n == 1' >$T/events/kprobes/r/filter
+echo 1 >$T/events/kprobes/r/enable
+for i in 1 2 3; do
+	./traces
+	echo "status $?"
+done
+echo 0 >$T/events/kprobes/r/enable
+grep -c ' r: ' $T/trace
+`)
+	out, status := asUser(nil).exec(t, dir, nil, nil, "sh", "script")
+	if want := "status 0\nstatus 0\nstatus 0\n1500\n"; status != 0 || out != want {
+		t.Errorf("status %d, %q, want %q", status, out, want)
+	}
+}

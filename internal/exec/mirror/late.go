@@ -188,16 +188,31 @@ func (m *Mirror) checkSingle(t *tracee) error {
 		if pid == t.pid {
 			continue
 		}
-		const vm = 1 // KCMP_VM
-		order, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(t.pid), uintptr(pid), vm, 0, 0, 0)
-		if errno == unix.ESRCH {
+		order, err := compareMemory(t.pid, pid)
+		if errors.Is(err, unix.ESRCH) {
 			continue
 		}
-		if errno != 0 || order == 0 {
+		if err != nil || order == 0 {
 			return errShared
 		}
 	}
 	return nil
+}
+
+// compareMemory returns 0 if two processes share their memory.
+func compareMemory(a, b int) (order uintptr, err error) {
+	const vm = 1 // KCMP_VM
+	order, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return order, nil
+}
+
+// sameMemory reports whether two processes share their memory.
+func sameMemory(a, b int) bool {
+	order, err := compareMemory(a, b)
+	return err == nil && order == 0
 }
 
 // scan fails with errInside if the memory that a process can write has an address inside of what is to be replaced.

@@ -40,10 +40,11 @@ type image struct {
 	covered map[uint64]bool // mappings that need no further look, by where they begin
 	rings   doorbell.Set    // the calls that can ring
 	busy    bool            // a thread is on an errand
+	shared  bool            // another process with an image has, or had, the same memory
 }
 
 func (i *image) clone() *image {
-	c := &image{rooms: slices.Clone(i.rooms), covered: map[uint64]bool{}, rings: i.rings}
+	c := &image{rooms: slices.Clone(i.rooms), covered: map[uint64]bool{}, rings: i.rings, shared: i.shared}
 	for at := range i.covered {
 		c.covered[at] = true
 	}
@@ -88,7 +89,7 @@ func (m *Mirror) setRings() {
 	m.wanted = m.findWanted()
 	for pid, i := range m.images {
 		if !m.on.Load() || !m.wanted.Within(&i.rings) || i.set(pid, &m.wanted, controlCalls) != nil {
-			m.silence(pid)
+			m.silenceOne(pid)
 		}
 	}
 }
@@ -111,9 +112,21 @@ func (i *image) set(pid int, of, always *doorbell.Set) error {
 	return nil
 }
 
-// silence has a process ring no more. Its threads are stopped at each call from now on or, if
-// nothing can be seen, let go.
+// silence has a process ring no more, nor those that share its memory, as the parent of a vfork(2). Their
+// threads are stopped at each call from now on or, if nothing can be seen, let go.
 func (m *Mirror) silence(pid int) {
+	if i := m.images[pid]; i != nil && i.shared {
+		for other, o := range m.images {
+			if o.shared && other != pid && sameMemory(pid, other) {
+				m.silenceOne(other)
+			}
+		}
+	}
+	m.silenceOne(pid)
+}
+
+// silenceOne does that for one process.
+func (m *Mirror) silenceOne(pid int) {
 	i := m.images[pid]
 	if i == nil {
 		return
@@ -127,12 +140,13 @@ func (m *Mirror) silence(pid int) {
 	}
 }
 
-// inherit gives a process's child the same image: its memory is a copy.
+// inherit gives a process's child the same image: its memory is a copy, or the same.
 func (m *Mirror) inherit(parent, child int) {
 	if child == parent {
 		return
 	}
 	if i := m.images[parent]; i != nil && m.images[child] == nil {
+		i.shared = i.shared || sameMemory(parent, child)
 		m.images[child] = i.clone()
 	}
 	if l := m.lates[parent]; l != nil {
