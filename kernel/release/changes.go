@@ -512,7 +512,7 @@ var Changes = [features]Change{
 	},
 	SymbolEINVAL: {
 		Subject: defs, Since: Linux6_12,
-		What:   "a symbol that is missing or not unique is EINVAL; before, ENOENT or EADDRNOTAVAIL",
+		What:   "a symbol that is missing or not unique is EINVAL, also of a return probe that is not at the entry; before, ENOENT or EADDRNOTAVAIL, and the return probe's place is looked at first",
 		Source: "`6.12/releases.txtar`; `6.12/events_not_unique.txtar`",
 	},
 	Symstr: {

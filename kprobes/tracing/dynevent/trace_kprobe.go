@@ -301,6 +301,11 @@ func (r *Registry) parsePlace(d *definition, argv []string) (*probe.Error, error
 		return fail(errBadProbeAddr, 0)
 	}
 	d.symbol, d.offset = symbol, uint32(offset)
+	err = r.conf.Kprobes.OnFuncEntry(0, symbol, d.offset)
+	inside := d.Return && symbol != "" && errors.Is(err, syscall.EINVAL)
+	if inside && !r.conf.Has[release.SymbolEINVAL] { // before it is asked how many functions have the name
+		return fail(errBadRetprobe, 0)
+	}
 	if !strings.Contains(symbol, ":") && r.conf.Has[release.EarlySymbols] {
 		switch n := len(r.conf.Symbols.LookupName(symbol)); {
 		case n > 1:
@@ -311,8 +316,7 @@ func (r *Registry) parsePlace(d *definition, argv []string) (*probe.Error, error
 			return fail(errNoProbeAddr, 0)
 		}
 	}
-	err = r.conf.Kprobes.OnFuncEntry(0, symbol, d.offset)
-	if d.Return && symbol != "" && errors.Is(err, syscall.EINVAL) {
+	if inside {
 		return fail(errBadRetprobe, 0)
 	}
 	d.Fentry = err == nil && !d.Return
