@@ -3,6 +3,7 @@ package mirror
 import (
 	"encoding/binary"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 
@@ -215,8 +216,18 @@ func sameMemory(a, b int) bool {
 	return err == nil && order == 0
 }
 
-// scan fails with errInside if the memory that a process can write has an address inside of what is to be replaced.
+// redZone is how many bytes below the end of its stack a program may use. What is below these may be overwritten by a signal at
+// any time.
+const redZone = 128
+
+// scan fails with errInside if the memory that a process can write has an address inside of what is to be replaced. Below the
+// stack of its thread there often is one, which nobody uses any more: the dynamic linker keeps rcx on the stack, and that is where
+// the last call has returned to.
 func (m *Mirror) scan(t *tracee, c *covering) error {
+	stack, err := stackOf(t.tid)
+	if err != nil {
+		return err
+	}
 	maps, err := proc.Read(t.pid, "maps")
 	if err != nil {
 		return err
@@ -227,6 +238,7 @@ func (m *Mirror) scan(t *tracee, c *covering) error {
 	}
 	left := maxScan
 	var b []byte
+	used := uint64(0) // what is lower is not used
 	look := func(addr uint64, n int) error {
 		if left -= n; left < 0 {
 			return errLarge
@@ -235,7 +247,7 @@ func (m *Mirror) scan(t *tracee, c *covering) error {
 		if len(b) < n {
 			return unix.EFAULT
 		}
-		for at := 0; at+8 <= n; at += 8 {
+		for at := int(max(addr, used) - addr); at+8 <= n; at += 8 {
 			if v := binary.NativeEndian.Uint64(b[at:]); v >= low && v < high && c.inside(v) {
 				return errInside
 			}
@@ -247,7 +259,12 @@ func (m *Mirror) scan(t *tracee, c *covering) error {
 		if !ok || a.Perms[:2] != "rw" {
 			continue
 		}
-		if err := m.maps.EachInRAM(t.pid, a.Start, a.End, look); err != nil {
+		start := a.Start
+		if used = 0; a.Path == "[stack]" && stack-redZone > start && stack-redZone < a.End {
+			used = (stack - redZone) &^ 7
+			start = used &^ (uint64(os.Getpagesize()) - 1)
+		}
+		if err := m.maps.EachInRAM(t.pid, start, a.End, look); err != nil {
 			return err
 		}
 	}

@@ -13,11 +13,18 @@ const canRing = true
 const (
 	origRAX = 120
 	rip     = 128
+	rsp     = 152
 )
 
 // instructionOf returns where a stopped thread goes on.
 func instructionOf(tid int) (at uint64, err error) {
 	err = ptrace(unix.PTRACE_PEEKUSR, tid, rip, uintptr(unsafe.Pointer(&at)))
+	return at, err
+}
+
+// stackOf returns where a stopped thread's stack ends.
+func stackOf(tid int) (at uint64, err error) {
+	err = ptrace(unix.PTRACE_PEEKUSR, tid, rsp, uintptr(unsafe.Pointer(&at)))
 	return at, err
 }
 

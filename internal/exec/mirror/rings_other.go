@@ -9,6 +9,8 @@ const canRing = false
 
 func instructionOf(int) (uint64, error) { return 0, unix.ENOSYS }
 
+func stackOf(int) (uint64, error) { return 0, unix.ENOSYS }
+
 func goTo(int, uint64) error { return unix.ENOSYS }
 
 func setCall(int, uint64) error { return unix.ENOSYS }
