@@ -94,7 +94,7 @@ ALIKE = ^(TestKnobDelays|TestStatAfterOthers|TestNoDescriptors|TestStartWithoutD
 SUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 
 test: ## each kind of test there is, in less than 8 minutes on two CPUs; says at the end what it left out
-	@$(MAKE) --no-print-directory -j 2 --output-sync=line test-packages test-scripts
+	@$(MAKE) --no-print-directory -j 2 test-packages test-scripts
 	@echo 'Left to make test-all: the race detector, each boundary of instructions and 100,000 probes, what is'
 	@echo 'listed as skipped above for its time, and the scripts that another commit plays.'
 

@@ -100,7 +100,7 @@ wait $P; echo "status $?"
 func killTracer(t *testing.T, dir, script, begun string, after time.Duration) (status string) {
 	t.Helper()
 	ringsIn(t, dir)
-	put(t, dir, "script", script)
+	put(t, dir, "script", "ulimit -c unlimited\n"+script)
 	mark := "KPROBEFS_RINGS_TEST=" + filepath.Base(dir)
 	cmd := exec.Command(filepath.Join(built, "kprobefs"), "exec", "--", "sh", "script")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), mark)
@@ -121,6 +121,11 @@ func killTracer(t *testing.T, dir, script, begun string, after time.Duration) (s
 		for _, pid := range descendants(mark) {
 			t.Log(whereabouts(pid))
 		}
+	}
+	if cores, _ := filepath.Glob(filepath.Join(dir, "core*")); len(cores) > 0 {
+		where, err := exec.Command("gdb", "-batch", "-ex", "info registers", "-ex", "x/8i $rip-12", "-ex", "info proc mappings",
+			"-ex", "info auxv", filepath.Join(dir, "reads"), cores[0]).CombinedOutput()
+		t.Logf("a program has crashed (%v):\n%s", err, where)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()

@@ -68,6 +68,7 @@ type Activity struct {
 	calls    map[int]fork        // forks that supervisors have told of, by the thread that makes them
 	exiting  map[int]uint64      // the calls by which threads end, of which somebody has told
 	grouped  map[int]bool        // the processes of which a thread has told of its exit_group(2)
+	placed   map[int]bool        // threads of which it is known whether the guest has to make the fork by which they began
 	unseen   map[int]fork        // forks that nobody could see and the guest has yet to make, by their children
 	executed map[int]bool        // by process, of a new program: true if the guest has it before the host's kernel reports it, false if the guest has yet to execute it
 	forks    []fork
@@ -165,7 +166,7 @@ func New(c Config, o Options) *Activity {
 	a := &Activity{
 		host: c.Machine.Host(), armed: c.Machine.Armed(), tracer: c.Tracer, modules: c.Modules, log: c.Machine.Log(), seen: newSeen(c),
 		warn: o.Warn, sayLost: o.Lost, state: o.State, mirror: o.Mirror,
-		spaces: map[string]counting{}, servers: map[int]bool{os.Getpid(): true}, known: map[int]counting{}, calls: map[int]fork{}, exiting: map[int]uint64{}, grouped: map[int]bool{}, unseen: map[int]fork{}, executed: map[int]bool{},
+		spaces: map[string]counting{}, servers: map[int]bool{os.Getpid(): true}, known: map[int]counting{}, calls: map[int]fork{}, exiting: map[int]uint64{}, grouped: map[int]bool{}, unseen: map[int]fork{}, executed: map[int]bool{}, placed: map[int]bool{},
 	}
 	if a.warn == nil {
 		a.warn = func(string, error) {}
@@ -338,6 +339,7 @@ func (a *Activity) follow(on watchedCalls) {
 		clear(a.exiting)
 		clear(a.grouped)
 		clear(a.unseen)
+		clear(a.placed)
 		clear(a.executed)
 	}
 }
@@ -361,33 +363,75 @@ func (a *Activity) renew(c host.Caller) {
 	s := execOf(c.PID)
 	s.Quiet = true
 	_, _ = a.host.Other(context.Background(), c, s)
-	comm := commOf(c.TID) // of a script it is not the program's
-	name := host.Syscall{Nr: abi.SysPrctl, Quiet: true}
-	name.Args[0], name.Text[1] = unix.PR_SET_NAME, &comm
-	_, _ = a.host.Other(context.Background(), c, name)
+	a.setComm(c) // of a script it is not the program's
 }
 
 // create makes the task of a thread that began while nobody could see that, by a fork of the thread that has created it.
 // If that cannot make it now, the task will be one without a parent, like a thread's from before.
 func (a *Activity) create(tid int) {
 	f, ok := a.unseen[tid]
+	delete(a.unseen, tid)
+	earlier := false
 	if !ok {
+		f, earlier = a.earlierFork(tid)
+	}
+	if !ok && !earlier {
 		return
 	}
-	delete(a.unseen, tid)
 	a.renew(f.by)
 	if a.host.Knows(tid) || a.host.Busy(f.by.TID) || a.host.Ended(f.by.TID) {
 		return
 	}
 	f.call.Quiet = true
-	_, _ = a.host.Fork(context.Background(), f.by, f.call)
+	if _, err := a.host.Fork(context.Background(), f.by, f.call); err == nil && earlier {
+		a.setComm(f.call.Child)
+	}
+}
+
+// earlierFork returns the fork by which a supervised thread began before anything was armed, at the first call that is
+// seen of it: its process's parent has forked then or, for another thread than the first, the process itself. It returns false for the
+// command's own process, whose parent is none of the guest's.
+func (a *Activity) earlierFork(tid int) (f fork, ok bool) {
+	if a.placed[tid] {
+		return f, false
+	}
+	if len(a.placed) > maxKnown {
+		clear(a.placed)
+	}
+	a.placed[tid] = true
+	if a.host.Knows(tid) {
+		return f, false
+	}
+	pid, err := proc.Process(tid)
+	if err != nil || a.counting(pid) != countsSupervised {
+		return f, false
+	}
+	creator := pid
+	if tid == pid {
+		s, err := proc.ReadStat(pid)
+		if err != nil || a.counting(s.Parent) != countsSupervised {
+			return f, false
+		}
+		creator = s.Parent
+	}
+	call := forkOf(connector.Event{ChildTID: tid, ChildPID: pid})
+	call.Child = callerOf(tid, pid)
+	return fork{by: callerOf(creator, creator), call: call}, true
+}
+
+// setComm gives a thread's task the name that the thread has, which no probe sees.
+func (a *Activity) setComm(c host.Caller) {
+	comm := commOf(c.TID)
+	name := host.Syscall{Nr: abi.SysPrctl, Quiet: true}
+	name.Args[0], name.Text[1] = unix.PR_SET_NAME, &comm
+	_, _ = a.host.Other(context.Background(), c, name)
 }
 
 // behind reports whether renew has something to do.
 func (a *Activity) behind(c host.Caller) bool {
 	_, unseen := a.unseen[c.TID]
 	made, executed := a.executed[c.TID]
-	return unseen || executed && !made
+	return unseen || executed && !made || !a.placed[c.TID]
 }
 
 // caughtUp reports whether catchUp has nothing to do before a call of c. The caller holds mu.
@@ -529,6 +573,7 @@ func (a *Activity) ended(e connector.Event) {
 	}
 	delete(a.unseen, e.TID)
 	delete(a.executed, e.TID)
+	delete(a.placed, e.TID)
 }
 
 func (a *Activity) forked(e connector.Event) bool {

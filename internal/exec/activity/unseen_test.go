@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/internal/exec/hostview"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // taskAt is what the guest knows of a task.
@@ -103,6 +105,69 @@ func TestUnseen(t *testing.T) {
 	for line := range strings.Lines(string(trace)) {
 		if !strings.HasPrefix(line, "#") {
 			t.Errorf("hit: %s", line)
+		}
+	}
+}
+
+// TestEarlier: the tasks of processes that began before anything was armed have the parents and names of the processes, as
+// soon as one of them makes a call that is seen.
+func TestEarlier(t *testing.T) {
+	w := newArmer(t, kprobefs.Options{})
+	w.a.Start()
+	own, err := proc.OwnNamespace("mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.a.Join(own, os.Getpid())
+	h := w.k.Machine.Host()
+	child := exec.Command("sh", "-c", "sh -c 'sleep 60; :'; :")
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL)
+		_ = child.Wait()
+	})
+	pids := []int{child.Process.Pid}
+	for end := time.Now().Add(10 * time.Second); len(pids) < 3; time.Sleep(time.Millisecond) {
+		for _, pid := range hostview.Numbers("/proc") {
+			if s, err := proc.ReadStat(pid); err == nil && s.Parent == pids[len(pids)-1] {
+				pids = append(pids, pid)
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d processes", len(pids))
+		}
+	}
+	last := pids[2]
+	for end := time.Now().Add(10 * time.Second); commOf(last) != "sleep"; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("sleep does not run")
+		}
+	}
+	w.write("tracing/kprobe_events", "p:r vfs_read\n")()
+	w.write("tracing/events/kprobes/r/enable", "1")()
+	if h.Knows(last) {
+		t.Error("the guest has a task already")
+	}
+	_, _, err = h.Do(context.Background(), callerOf(last, last), host.Call{
+		Nr: abi.SysOpenat, Path: "/sys/kernel/tracing/file", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
+	}, func(context.Context, host.Op) (int, error) { return 0, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[int]uint64{}
+	for _, task := range h.Tasks() {
+		at[task.TID] = task.Addr
+	}
+	for i, want := range []string{"sh", "sh", "sleep"} {
+		if at[pids[i]] == 0 {
+			t.Fatalf("process %d has no task", i)
+		}
+		comm, parent := taskAt(t, w.k, at[pids[i]])
+		if comm != want || i > 0 && parent != at[pids[i-1]] {
+			t.Errorf("process %d: task %q of parent %#x, want %q of %#x", i, comm, parent, want, at[pids[max(i-1, 0)]])
 		}
 	}
 }
