@@ -150,3 +150,14 @@ func SameView(tid int) bool {
 	root, err := os.Readlink(proc.Path(tid, "root"))
 	return err == nil && root == "/" && SameSpace(tid, "mnt")
 }
+
+// SharesMemory reports whether two processes share their memory, as after vfork(2). It fails with ESRCH if one of them has
+// ended, and with EPERM where the caller may not trace both.
+func SharesMemory(a, b int) (bool, error) {
+	const vm = 1 // KCMP_VM
+	order, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
+	if errno != 0 {
+		return false, errno
+	}
+	return order == 0, nil
+}

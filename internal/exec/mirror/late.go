@@ -189,31 +189,15 @@ func (m *Mirror) checkSingle(t *tracee) error {
 		if pid == t.pid {
 			continue
 		}
-		order, err := compareMemory(t.pid, pid)
+		shared, err := hostview.SharesMemory(t.pid, pid)
 		if errors.Is(err, unix.ESRCH) {
 			continue
 		}
-		if err != nil || order == 0 {
+		if err != nil || shared {
 			return errShared
 		}
 	}
 	return nil
-}
-
-// compareMemory returns 0 if two processes share their memory.
-func compareMemory(a, b int) (order uintptr, err error) {
-	const vm = 1 // KCMP_VM
-	order, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return order, nil
-}
-
-// sameMemory reports whether two processes share their memory.
-func sameMemory(a, b int) bool {
-	order, err := compareMemory(a, b)
-	return err == nil && order == 0
 }
 
 // redZone is how many bytes below the end of its stack a program may use. What is below these may be overwritten by a signal at

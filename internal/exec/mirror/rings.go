@@ -117,12 +117,18 @@ func (i *image) set(pid int, of, always *doorbell.Set) error {
 func (m *Mirror) silence(pid int) {
 	if i := m.images[pid]; i != nil && i.shared {
 		for other, o := range m.images {
-			if o.shared && other != pid && sameMemory(pid, other) {
+			if o.shared && other != pid && sharesMemory(pid, other) {
 				m.silenceOne(other)
 			}
 		}
 	}
 	m.silenceOne(pid)
+}
+
+// sharesMemory reports whether two processes are known to share their memory.
+func sharesMemory(a, b int) bool {
+	shared, err := hostview.SharesMemory(a, b)
+	return err == nil && shared
 }
 
 // silenceOne does that for one process.
@@ -146,7 +152,7 @@ func (m *Mirror) inherit(parent, child int) {
 		return
 	}
 	if i := m.images[parent]; i != nil && m.images[child] == nil {
-		i.shared = i.shared || sameMemory(parent, child)
+		i.shared = i.shared || sharesMemory(parent, child)
 		m.images[child] = i.clone()
 	}
 	if l := m.lates[parent]; l != nil {

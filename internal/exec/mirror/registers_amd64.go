@@ -11,6 +11,7 @@ const canRing = true
 
 // Where registers are in struct user.
 const (
+	rax     = 80
 	origRAX = 120
 	rip     = 128
 	rsp     = 152
@@ -34,4 +35,9 @@ func goTo(tid int, at uint64) error { return ptrace(unix.PTRACE_POKEUSR, tid, ri
 // setCall sets the number of the call which a thread is about to make.
 func setCall(tid int, nr uint64) error {
 	return ptrace(unix.PTRACE_POKEUSR, tid, origRAX, uintptr(nr))
+}
+
+// setResult sets what the call returns at whose end a thread has stopped.
+func setResult(tid int, ret int64) error {
+	return ptrace(unix.PTRACE_POKEUSR, tid, rax, uintptr(ret))
 }

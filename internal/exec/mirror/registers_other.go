@@ -14,3 +14,5 @@ func stackOf(int) (uint64, error) { return 0, unix.ENOSYS }
 func goTo(int, uint64) error { return unix.ENOSYS }
 
 func setCall(int, uint64) error { return unix.ENOSYS }
+
+func setResult(int, int64) error { return unix.ENOSYS }
