@@ -145,6 +145,7 @@ const (
 
 	BPFCalls
 	BPFByDescriptor
+	BPFVerifier612
 
 	features // the number of features
 )
@@ -729,5 +730,10 @@ var Changes = [features]Change{
 		Subject: bpf, Since: Linux6_1, Documented: true,
 		What:   "who has a descriptor of a map, a program or a link, or may open its file, needs no capability to use it; before, EPERM",
 		Source: "Debian's kernels, with kernel.unprivileged_bpf_disabled=2: `integration.TestBPFOfReleases`",
+	},
+	BPFVerifier612: {
+		Subject: bpf, Since: Linux6_12,
+		What:   "programs of type syscall may store constants into their context, sleepable programs may have queues and stacks and may not be a tracepoint's, and the verifier says otherwise that a helper is for other types and which numbers may be returned",
+		Source: "Debian's kernel: `clients.TestClients`, section bpf-6.12",
 	},
 }

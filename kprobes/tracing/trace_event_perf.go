@@ -40,7 +40,7 @@ func (t *Tracer) newBPF() *bpf.System {
 		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.Machine.HashPtr, Memory: t.conf.Host.SharedMemory, EndedTasks: t.conf.Host.EndedTasks, UserIP: t.conf.Host.UserIP, Kernel: t.conf.Memory,
 		After: t.afterInterrupt, Signal: t.conf.Host.Signal,
 		Print: t.printBPF, Prints: t.wantBPFPrint, Clock: t.perf.Clock,
-		Types: t.conf.RawBTF, Probes: programProbes{t}, KprobeMulti: t.conf.has[release.Fprobes], Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
+		Types: t.conf.RawBTF, Probes: programProbes{t}, KprobeMulti: t.conf.has[release.Fprobes], Verifier612: t.conf.has[release.BPFVerifier612], Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
 	})
 }
 

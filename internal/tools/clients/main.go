@@ -13,6 +13,7 @@
 //	                 the folders testdata of its module
 //	mmap             rings that can be mapped (Linux 5.9)
 //	slow             more time than CI has: only "make clients" plays it
+//	6.12             the kernel's release, if it is not 6.1
 //
 // A line "$ COMMAND" is a command of busybox's shell. The commands of a client are played
 // in order in one folder, where the programs built for it are, so that one can read what
@@ -41,6 +42,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/integration"
 	"github.com/kprobefs/kprobefs/internal/tools/linux"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 //go:embed commands.txt
@@ -249,6 +251,15 @@ const (
 	needSlow = "slow"
 )
 
+// release returns the release of the kernel that the client's commands want.
+func (c *client) release() string {
+	every := release.RecordedNames(func(release.Debian) bool { return true })
+	if i := slices.IndexFunc(c.needs, func(n string) bool { return slices.Contains(every, n) }); i >= 0 {
+		return c.needs[i]
+	}
+	return linux.Default
+}
+
 // host returns the client's needs that are files and folders of this machine.
 func (c *client) host() (paths []string) {
 	for _, n := range c.needs {
@@ -371,11 +382,16 @@ func record(ctx context.Context, chosen []*client) error {
 	if err := linux.Check(); err != nil {
 		return err
 	}
-	k, err := linux.Newest(ctx, linux.Default)
-	if err != nil {
-		return err
-	}
+	kernels := map[string]*linux.Kernel{}
 	for _, c := range chosen {
+		k := kernels[c.release()]
+		if k == nil {
+			var err error
+			if k, err = linux.Newest(ctx, c.release()); err != nil {
+				return err
+			}
+			kernels[c.release()] = k
+		}
 		got, err := c.there(ctx, k)
 		if err != nil {
 			return err
@@ -467,7 +483,7 @@ func (c *client) here(ctx context.Context, bin string) ([]answer, error) {
 				return "", err
 			}
 		}
-		cmd := exec.CommandContext(ctx, bin, integration.ExecArgs([]string{"--release", linux.Default, "--cpus", "2"}, "busybox", "sh", "script")...)
+		cmd := exec.CommandContext(ctx, bin, integration.ExecArgs([]string{"--release", c.release(), "--cpus", "2"}, "busybox", "sh", "script")...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = 5 * time.Second
 		cmd.Dir = dir

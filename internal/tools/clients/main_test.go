@@ -25,6 +25,19 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+// TestRelease: a section is for 6.1 if it does not say another release.
+func TestRelease(t *testing.T) {
+	for _, test := range []struct{ line, want string }{{"[a] slow /bin/x", "6.1"}, {"[a] 6.12 slow", "6.12"}, {"[a] mmap 5.10", "5.10"}} {
+		_, all, err := parse(test.line + "\n$ x\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all[0].release(); got != test.want {
+			t.Errorf("%q is for %s, want %s", test.line, got, test.want)
+		}
+	}
+}
+
 // TestClients plays what CI has time for.
 func TestClients(t *testing.T) {
 	for _, need := range []string{"go", "fusermount3", "busybox", timeout} {

@@ -48,7 +48,7 @@ func (v *verifier) storeInsn(s *state, i insn) error {
 		return v.refuse(syscall.EINVAL, "BPF_ST uses reserved fields")
 	}
 	p := s.regs()[i.dst]
-	if p.typ == regCtx && (v.prog.kind != ProgSyscall || i.class() == classST || i.mode() == modeAtomic) {
+	if p.typ == regCtx && (v.prog.kind != ProgSyscall || i.class() == classST && !v.prog.sys.conf.Verifier612 || i.mode() == modeAtomic) {
 		switch {
 		case i.class() == classST:
 			return v.refuse(syscall.EACCES, "BPF_ST stores into R%d ctx is not allowed", i.dst)

@@ -61,6 +61,8 @@ type Config struct {
 	Probes Probes
 	// KprobeMulti says that the kernel has fprobes, by which programs are attached to many functions at once.
 	KprobeMulti bool
+	// Verifier612 says that the verifier is 6.12's where that takes other programs than 6.1's, or has other words.
+	Verifier612 bool
 	// Types are the kernel's types in BTF, or nil if it has none.
 	Types []byte
 	// Warn reports that a program was ended, which only an error of the verifier can bring about; may

@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 )
 
@@ -215,11 +216,29 @@ func (v *verifier) inRange(r value, where string, mask uint64) error {
 	if (r.bits|r.mask)&^mask == 0 {
 		return nil
 	}
+	if v.prog.sys.conf.Verifier612 {
+		return v.refuse(syscall.EINVAL, "At %s the register R0 has%s should have been in [0, %d]", where, r.signedBounds(), mask)
+	}
 	is := "unknown scalar value"
 	if r.mask != ^uint64(0) {
 		is = fmt.Sprintf("value (0x%x; 0x%x)", r.bits, r.mask)
 	}
 	return v.refuse(syscall.EINVAL, "At %s the register R0 has %s should have been in (0x0; 0x%x)", where, is, mask)
+}
+
+// signedBounds returns between which signed numbers a number is, as 6.12 says it.
+func (v *value) signedBounds() string {
+	text := ""
+	if v.smin > math.MinInt64 {
+		text += fmt.Sprintf(" smin=%d", v.smin)
+	}
+	if v.smax < math.MaxInt64 {
+		text += fmt.Sprintf(" smax=%d", v.smax)
+	}
+	if text == "" {
+		return " unknown scalar value"
+	}
+	return text
 }
 
 // callable checks a function that helpers call: types say that it is static.

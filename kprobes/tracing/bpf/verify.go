@@ -435,6 +435,9 @@ func (v *verifier) attached() error {
 		}
 		return nil
 	}
+	if p.sleepable && v.prog.sys.conf.Verifier612 && (p.kind == ProgTracing && p.attachType == traceRawTP || p.kind != ProgTracing && p.kind != ProgKprobe) {
+		return v.refuse(syscall.EINVAL, "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable")
+	}
 	if p.sleepable && p.kind != ProgTracing && p.kind != ProgKprobe {
 		return v.refuse(syscall.EINVAL, "Only fentry/fexit/fmod_ret, lsm, and kprobe/uprobe programs can be sleepable")
 	}

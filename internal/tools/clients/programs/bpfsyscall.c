@@ -204,10 +204,11 @@ static void programs(void)
 	load_of("a kprobe that overrides what a function returns", BPF_PROG_TYPE_KPROBE, 0);
 	returns(0);
 	load_of("a sleepable tracepoint", BPF_PROG_TYPE_TRACEPOINT, BPF_F_SLEEPABLE);
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 9; i++) {
 		static const struct { int type, key, value, entries, flags; } t[] = {
 			{BPF_MAP_TYPE_HASH, 4, 8, 4, 0}, {BPF_MAP_TYPE_HASH, 4, 8, 4, BPF_F_NO_PREALLOC}, {BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, 4, 0}, {BPF_MAP_TYPE_QUEUE, 0, 8, 4, 0},
 			{BPF_MAP_TYPE_STACK_TRACE, 4, 8, 4, 0}, {BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0}, {BPF_MAP_TYPE_BLOOM_FILTER, 0, 8, 4, 0}, {BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4, 4, 4, 0},
+			{BPF_MAP_TYPE_STACK, 0, 8, 4, 0},
 		};
 
 		pointer(2, map(t[i].type, t[i].key, t[i].value, t[i].entries, t[i].flags)), returns(0);
