@@ -215,7 +215,7 @@ func (t *Tracer) newProgramHit(trap *abi.Trap) *programHit {
 	if trap.Mem.ReadAt(trap.Task+abi.TaskComm, h.comm[:]) != nil {
 		h.comm = [abi.TaskCommLen]byte{}
 	}
-	h.event = nil
+	h.event, h.left = nil, false
 	h.Trap, h.Ctx, h.PID, h.TID, h.Comm, h.UID, h.Func = trap, nil, int32(uint32(tgid)), int32(uint32(tid)), &h.comm, t.currentUID(trap), 0
 	t.chainOf(h)
 	return h
@@ -228,6 +228,8 @@ func (t *Tracer) chainOf(h *programHit) {
 	}
 	h.Chain = func() []uint64 {
 		switch {
+		case h.left:
+			return t.callers(t.unwindPerf(h.Trap, h.event), "__schedule")
 		case h.event != nil:
 			return t.unwindPerf(h.Trap, h.event)
 		case h.Trap.Data != nil: // a raw tracepoint

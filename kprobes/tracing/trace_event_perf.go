@@ -200,7 +200,7 @@ func (t *Tracer) parsePerfFilter(text string, members map[string]*field.Member) 
 func (t *Tracer) newPerfHit(trap *abi.Trap, s *filter.Subject, tid int32) *perf.Hit {
 	h := &t.scratch(trap).perf
 	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
-	h.VCPU, h.PID, h.TID, h.Time, h.IP, h.Chain, h.Subject = trap.CPU, int32(uint32(tgid)), tid, trap.Now(), trap.Regs.IP, nil, s
+	h.Trap, h.VCPU, h.PID, h.TID, h.Time, h.IP, h.Chain, h.Subject = trap, trap.CPU, int32(uint32(tgid)), tid, trap.Now(), trap.Regs.IP, nil, s
 	return h
 }
 
@@ -318,7 +318,7 @@ func (e *Event) runPrograms(trap *abi.Trap, s *filter.Subject, all []bpf.Attache
 	t := e.tracer
 	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
 	h := &t.scratch(trap).program
-	h.event = e
+	h.event, h.left = e, false
 	h.Trap, h.Ctx, h.PID, h.TID, h.Comm, h.UID, h.Func = trap, s.Entry, int32(uint32(tgid)), tid, s.Comm, t.currentUID(trap), 0
 	if e.kind == dynevent.Kprobe || e.kind == dynevent.Kretprobe {
 		h.Ctx = trap.Regs.Bytes()
@@ -334,6 +334,7 @@ func (e *Event) runPrograms(trap *abi.Trap, s *filter.Subject, all []bpf.Attache
 type programHit struct {
 	bpf.Hit
 	event *Event // nil if it is no event's
+	left  bool   // it is a software event of sched_switch: the stack begins with the caller of __schedule
 	comm  [abi.TaskCommLen]byte
 }
 
@@ -364,10 +365,7 @@ func (t *Tracer) HitUser(p *perf.Event, task bpf.Task, ip uint64) {
 	p.Hit(&perf.Hit{PID: task.PID, TID: task.TID, Time: trap.Now(), IP: ip, Subject: &filter.Subject{Comm: h.Comm}})
 }
 
-// ClockSource returns what the software clocks of perf_event_open(2) are: they count nothing, and run
-// programs that are attached to them.
-func (t *Tracer) ClockSource() perf.Source { return clockSource{t} }
-
+// clockSource is a software clock of perf_event_open(2): it counts nothing, and runs programs that are attached to it.
 type clockSource struct{ tracer *Tracer }
 
 // Attach implements perf.Source.
@@ -375,7 +373,7 @@ func (clockSource) Attach(*perf.Event) (detach func(), err error) { return func(
 
 // ParseFilter implements perf.Source.
 func (clockSource) ParseFilter(string) (*filter.Filter, error) {
-	return nil, fmt.Errorf("a clock has no filter: %w", syscall.EINVAL)
+	return nil, errNoFilter
 }
 
 // shortestTick bounds how often a clock runs programs: kernel.perf_event_max_sample_rate.

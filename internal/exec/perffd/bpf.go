@@ -64,23 +64,23 @@ type BPFWrite struct {
 // bpfFiles are the descriptors of bpf(2).
 type bpfFiles struct {
 	descriptors
-	clocks map[int]bool // processes that have loaded a program for perf events
+	perf map[int]bool // processes that have loaded a program for perf events
 }
 
-// runsClocks remembers that a process has loaded a program that a clock could run.
-func (b *bpfFiles) runsClocks(pid int) {
+// loadedPerf remembers that a process has loaded a program that a software event could run.
+func (b *bpfFiles) loadedPerf(pid int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.clocks == nil {
-		b.clocks = map[int]bool{}
+	if b.perf == nil {
+		b.perf = map[int]bool{}
 	}
-	b.clocks[pid] = true
+	b.perf[pid] = true
 }
 
-func (b *bpfFiles) hasClocks(pid int) bool {
+func (b *bpfFiles) runsPrograms(pid int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.clocks[pid]
+	return b.perf[pid]
 }
 
 // BPFAnswer is the answer to a bpf(2).
@@ -135,7 +135,7 @@ func (d *Descriptors) open(fs *anoninode.FS, pid int, r bpf.Result, makesLink bo
 		backing = memory.FD()
 	}
 	if p, ok := r.Object.(*bpf.Prog); ok && p.Type() == bpf.ProgPerfEvent {
-		d.bpf.runsClocks(pid)
+		d.bpf.loadedPerf(pid)
 	}
 	return fs.Open(d.fileOf(d.tracer.BPF(), r, makesLink), backing)
 }

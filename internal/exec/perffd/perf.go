@@ -227,9 +227,9 @@ func (d *Descriptors) Open(c host.Caller, o OpenArgs) (*os.File, error) {
 		}
 	case attr.Type != perf.TypeSoftware:
 		return nil, ErrNotOurs
+	case attr.Config < perf.SoftwareMax && d.bpf.runsPrograms(c.PID):
+		source = d.tracer.SoftwareSource(attr.Config) // a program that it has loaded would be the host's to run
 	case attr.Config == perf.SoftwareBPFOutput && d.bpf.present() != nil, attr.Config == perf.SoftwareDummy && d.perf.has(c.PID):
-	case (attr.Config == perf.SoftwareCPUClock || attr.Config == perf.SoftwareTaskClock) && d.bpf.hasClocks(c.PID):
-		source = d.tracer.ClockSource() // a program that it has loaded would be the host's to run
 	default:
 		return nil, ErrNotOurs
 	}

@@ -48,9 +48,6 @@ func (s *supervisor) answerPerf(c *notify.Caller) {
 	c.Proceed()
 }
 
-// answeredClocks are the software events that may be ours: it depends on what else the caller has open.
-var answeredClocks = map[uint64]bool{perf.SoftwareDummy: true, perf.SoftwareBPFOutput: true, perf.SoftwareCPUClock: true, perf.SoftwareTaskClock: true}
-
 // openPerf asks for an event of ours. It returns neither a file nor an errno for what is the
 // host's to answer.
 func (s *supervisor) openPerf(c *notify.Caller) (*os.File, syscall.Errno) {
@@ -73,7 +70,7 @@ func (s *supervisor) openPerf(c *notify.Caller) (*os.File, syscall.Errno) {
 		if !c.Capable(unix.CAP_PERFMON, unix.CAP_SYS_ADMIN) {
 			return nil, unix.EACCES // kernel.perf_event_paranoid is 3 on Debian
 		}
-	case kind != perf.TypeSoftware || !answeredClocks[config]:
+	case kind != perf.TypeSoftware || config >= perf.SoftwareMax: // whether one is ours depends on what else the caller has open
 		return nil, s.refuser.refuse(c)
 	}
 	q := &wire.Question{Do: wire.DoPerf, Perf: &perffd.OpenArgs{

@@ -13,10 +13,12 @@ const (
 	TypeSoftware   = 1
 	TypeTracepoint = 2
 
-	SoftwareCPUClock  = 0  // PERF_COUNT_SW_CPU_CLOCK
-	SoftwareTaskClock = 1  // PERF_COUNT_SW_TASK_CLOCK
-	SoftwareDummy     = 9  // PERF_COUNT_SW_DUMMY
-	SoftwareBPFOutput = 10 // PERF_COUNT_SW_BPF_OUTPUT
+	SoftwareCPUClock        = 0  // PERF_COUNT_SW_CPU_CLOCK
+	SoftwareTaskClock       = 1  // PERF_COUNT_SW_TASK_CLOCK
+	SoftwareContextSwitches = 3  // PERF_COUNT_SW_CONTEXT_SWITCHES
+	SoftwareDummy           = 9  // PERF_COUNT_SW_DUMMY
+	SoftwareBPFOutput       = 10 // PERF_COUNT_SW_BPF_OUTPUT
+	SoftwareMax             = 12 // PERF_COUNT_SW_MAX, since Linux 5.13
 )
 
 // Bits of Attr.SampleType.

@@ -26,6 +26,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/armed"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
@@ -111,6 +112,7 @@ type Event struct {
 	total   atomic.Int64 // how long it was before that
 	filter  atomic.Pointer[filter.Filter]
 	out     atomic.Pointer[ring] // perf_event.rb
+	program atomic.Pointer[func(trap *abi.Trap, period uint64) bool]
 
 	waker
 
@@ -268,11 +270,23 @@ func (e *Event) Hit(h *Hit) {
 		period = e.period.Load()
 		e.left.Add(int64(period))
 	}
-	e.record(h, period)
+	if do := e.program.Load(); do == nil || (*do)(h.Trap, period) {
+		e.record(h, period)
+	}
 	if e.limit.Load() > 0 && e.limit.Add(-1) == 0 {
 		e.stop()
 		e.wakeAll()
 	}
+}
+
+// OnOverflow has do called, in handler context, when a sample is due, which is not written if it returns false: overflow_handler.
+// With nil nothing is called any more.
+func (e *Event) OnOverflow(do func(trap *abi.Trap, period uint64) bool) {
+	if do == nil {
+		e.program.Store(nil)
+		return
+	}
+	e.program.Store(&do)
 }
 
 // led returns the members of its group, without itself.

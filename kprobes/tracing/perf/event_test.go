@@ -187,6 +187,38 @@ func TestRing(t *testing.T) {
 	}
 }
 
+// TestOverflow: what is called when a sample is due decides whether it is written.
+func TestOverflow(t *testing.T) {
+	e, h := testSet().mustOpen(t, Attr{Type: TypeSoftware, Config: SoftwareContextSwitches, Period: 2}, -1, 0, nil)
+	if err := e.Map(2*abi.PageSize, 0, true); err != nil {
+		t.Fatal(err)
+	}
+	calls, keep := 0, false
+	e.OnOverflow(func(_ *abi.Trap, period uint64) bool {
+		if calls++; period != 2 {
+			t.Errorf("a period of %d", period)
+		}
+		return keep
+	})
+	four := func() int {
+		for range 4 {
+			e.Hit(hit(0, 1, ""))
+		}
+		return len(records(t, h))
+	}
+	if got := four(); got != 0 || calls != 2 {
+		t.Errorf("%d samples and %d calls for four hits, want 0 and 2", got, calls)
+	}
+	keep = true
+	if got := four(); got != 2 || calls != 4 {
+		t.Errorf("%d samples and %d calls, want 2 and 4", got, calls)
+	}
+	e.OnOverflow(nil)
+	if got := four(); got != 2 || calls != 4 {
+		t.Errorf("%d samples and %d calls when there is nothing to call, want 2 and 4", got, calls)
+	}
+}
+
 // TestHostileRing: whatever a program writes into its ring, hits come to an end, and stay in it.
 func TestHostileRing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

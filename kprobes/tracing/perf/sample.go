@@ -3,11 +3,13 @@ package perf
 import (
 	"encoding/binary"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
 
 // Hit is a hit of an event of the tracer.
 type Hit struct {
+	Trap    *abi.Trap // nil if it is user space's
 	VCPU    int
 	PID     int32 // of the process
 	TID     int32

@@ -1,5 +1,5 @@
 /* bpfquery STEP...: what BPF_TASK_FD_QUERY says of descriptors. Steps: raw NAME, kprobe NAME OFFSET, kretprobe NAME OFFSET,
- * address NAME, uprobe FILE OFFSET, event GROUP/NAME, clock, file, none make a descriptor; run has a program attached to
+ * address NAME, uprobe FILE OFFSET, event GROUP/NAME, clock, software N, file, none make a descriptor; run has a program attached to
  * it; query ROOM asks, with ROOM bytes for the name; pid N is the task that is asked for next; fd N is the descriptor. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -99,6 +99,12 @@ int main(int argc, char **argv)
 			kind = BPF_PROG_TYPE_PERF_EVENT;
 			load(kind);
 			fd = say(step, event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, NULL, 0));
+		} else if (!strcmp(step, "software")) {
+			kind = BPF_PROG_TYPE_PERF_EVENT;
+			load(kind);
+			fd = say(step, event(PERF_TYPE_SOFTWARE, atoi(argv[++n]), NULL, 0));
+		} else if (!strcmp(step, "wrong")) {
+			say(step, ioctl(fd, PERF_EVENT_IOC_SET_BPF, load(BPF_PROG_TYPE_KPROBE)));
 		} else if (!strcmp(step, "file")) {
 			fd = open("/proc/self/stat", O_RDONLY);
 		} else if (!strcmp(step, "program")) {
