@@ -33,7 +33,7 @@ FUZZ     ?= .
 # Further flags of it: -share TEXT/N runs one target in N.
 FUZZFLAGS ?=
 
-.PHONY: golden-check-all help build run docs docs-check releases mirrored-calls module-api map map-check test test-packages test-scripts test-all cover soak check fmt vet lint dead tidy guest guest-check guest-only golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release image deb install uninstall clean verdicts verdicts-check
+.PHONY: golden-check-all help build run docs docs-check releases mirrored-calls module-api map map-check test test-all cover soak check fmt vet lint dead tidy guest guest-check guest-only golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release image deb install uninstall clean verdicts verdicts-check
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -94,19 +94,12 @@ ALIKE = ^(TestKnobDelays|TestStatAfterOthers|TestNoDescriptors|TestStartWithoutD
 SUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 
 test: ## each kind of test there is, in less than 8 minutes on two CPUs; says at the end what it left out
-	@$(MAKE) --no-print-directory -j 2 test-packages test-scripts
-	@echo 'Left to make test-all: the race detector, each boundary of instructions and 100,000 probes, what is'
-	@echo 'listed as skipped above for its time, and the scripts that another commit plays.'
-
-# The two halves of "make test". The packages' tests compute, the scripts wait for each other, so that the two at the
-# same time take little longer than one.
-test-packages:
 	$(SUM) -- -short -p 2 -timeout $(TIMEOUT) $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
-
-test-scripts:
 	@mkdir -p out
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(SUM) --jsonfile out/scripts.json -- -short -p 1 -parallel $(SCRIPTS) -timeout $(TIMEOUT) ./integration
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(SUM) -- -short -p 1 -timeout $(TIMEOUT) ./integration/soak ./internal/tools/ftracetest
+	@echo 'Left to make test-all: the race detector, each boundary of instructions and 100,000 probes, what is'
+	@echo 'listed as skipped above for its time, and the scripts that another commit plays.'
 
 test-all: ## all tests; the packages (not the scripts of integration) under the race detector
 	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) -skip '$(PLAIN)' $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$ -e /docs$$ -e /verdicts$$)
