@@ -271,9 +271,13 @@ func (t *texts) of(pid int, at *mapping, read bool, done func()) *fileText {
 	go func() {
 		defer done()
 		defer f.done.Store(true)
-		if file, err := openMapped(pid, &of); err == nil {
-			defer file.Close()
+		file, err := openMapped(pid, &of)
+		switch {
+		case err == nil:
 			f.text, _ = doorbell.Read(file)
+			_ = file.Close()
+		case !stillMaps(pid, &of): // the process has ended, or executes another program: that says nothing of the file
+			t.forget(of.file())
 		}
 	}()
 	return f
@@ -284,6 +288,12 @@ func (t *texts) forget(f fileID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.known, f)
+}
+
+// stillMaps reports whether a process still has a mapping.
+func stillMaps(pid int, of *mapping) bool {
+	all, err := executables(pid)
+	return err == nil && slices.ContainsFunc(all, func(a mapping) bool { return a.Start == of.Start && a.file() == of.file() })
 }
 
 // openMapped opens the file of a mapping.

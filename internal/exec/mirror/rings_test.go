@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -74,4 +75,35 @@ func TestRingsExec(t *testing.T) {
 	}
 	fmt.Fprintln(in)
 	expect("end")
+}
+
+// TestTextOfEnded: that the file of a process which has ended cannot be opened is not remembered: the next process that maps
+// the file rings.
+func TestTextOfEnded(t *testing.T) {
+	all, err := executables(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := all[slices.IndexFunc(all, func(a mapping) bool { return a.Ino != 0 })]
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	files := texts{known: map[fileID]*fileText{}}
+	read := func(pid int) *fileText {
+		done := make(chan struct{})
+		f := files.of(pid, &at, true, func() { close(done) })
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Error("the file is not read")
+		}
+		return f
+	}
+	if f := read(ended.Process.Pid); f.text != nil || files.of(0, &at, false, nil) != nil {
+		t.Error("something is known of the file")
+	}
+	if f := read(os.Getpid()); !f.done.Load() || files.of(0, &at, false, nil) != f {
+		t.Error("nothing is known of the file")
+	}
 }
