@@ -61,7 +61,9 @@ func (i insn) text(next insn) string {
 	case jmpEXIT:
 		return "exit"
 	case jmpJA:
-		return fmt.Sprintf("goto pc%+d", i.off)
+		if i.code != longJump { // which 6.1 shows as if it had a condition
+			return fmt.Sprintf("goto pc%+d", i.off)
+		}
 	}
 	if i.fromRegister() {
 		return fmt.Sprintf("if %s %s %s goto pc%+d", reg(i.dst), jmpNames[i.op()>>4], reg(i.src), i.off)

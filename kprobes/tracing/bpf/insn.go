@@ -22,6 +22,17 @@ func (i insn) class() uint8 { return i.code & 7 }
 // op returns the BPF_OP of an arithmetic or jump instruction.
 func (i insn) op() uint8 { return i.code & 0xf0 }
 
+// longJump is the jump that has its distance in imm. It is 6.6's, and Debian's 6.1 has it too.
+const longJump = classJMP32 | jmpJA
+
+// distance returns how far a jump goes.
+func (i insn) distance() int {
+	if i.code == longJump {
+		return int(i.imm)
+	}
+	return int(i.off)
+}
+
 // mode returns the BPF_MODE of a load or store.
 func (i insn) mode() uint8 { return i.code & 0xe0 }
 

@@ -78,7 +78,7 @@ func (p *Prog) op(n int) op {
 	case classALU:
 		o.do = doALU32
 	case classJMP, classJMP32:
-		o.to = int32(n + 1 + int(i.off))
+		o.to = int32(n + 1 + i.distance())
 		o.do = doJump
 		switch {
 		case i.op() == jmpCALL:

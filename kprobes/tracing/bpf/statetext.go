@@ -198,6 +198,9 @@ func (v *verifier) insnText(n int) string {
 		}
 	}
 	text := i.text(next)
+	if i.code == longJump && v.prog.sys.conf.Verifier612 {
+		text = fmt.Sprintf("gotol pc%+d", i.imm)
+	}
 	if i.code == classJMP|jmpCALL && i.src == pseudoKfuncCall {
 		text = fmt.Sprintf("call %s#%d", v.kernelFunctionName(i), i.imm)
 	}

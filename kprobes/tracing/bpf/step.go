@@ -97,10 +97,10 @@ func (v *verifier) step(s *state, i insn) (done bool, err error) {
 	case jmpEXIT:
 		return v.exit(s, at)
 	case jmpJA:
-		if i.imm != 0 || i.src != 0 || i.dst != 0 {
+		if i.src != 0 || i.dst != 0 || i.imm != 0 && i.code != longJump || i.off != 0 && i.code == longJump {
 			return false, v.refuse(syscall.EINVAL, "BPF_JA uses reserved fields")
 		}
-		s.pc += int(i.off)
+		s.pc += i.distance()
 		return false, nil
 	}
 	return false, v.branch(s, i)

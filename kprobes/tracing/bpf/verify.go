@@ -194,7 +194,7 @@ func (v *verifier) functions() error {
 		if c := i.class(); c != classJMP && c != classJMP32 || i.op() == jmpEXIT || i.op() == jmpCALL {
 			continue
 		}
-		to := n + int(i.off) + 1
+		to := n + i.distance() + 1
 		if to < 0 || v.function(to) != v.function(n) || to >= len(insns) {
 			return v.refuse(syscall.EINVAL, "jump out of range from insn %d to %d", n, to)
 		}
@@ -205,7 +205,7 @@ func (v *verifier) functions() error {
 			end = v.starts[f+1]
 		}
 		last := insns[end-1]
-		if last.code != classJMP|jmpEXIT && last.code != classJMP|jmpJA {
+		if last.code != classJMP|jmpEXIT && last.code != classJMP|jmpJA && last.code != longJump {
 			return v.refuse(syscall.EINVAL, "last insn is not an exit or jmp")
 		}
 	}
@@ -304,7 +304,7 @@ func known(i insn) bool {
 	case classALU, classALU64:
 		return i.op() <= aluARSH && !(i.op() == aluNEG && i.fromRegister()) || i.op() == aluEND && i.class() == classALU
 	case classJMP32:
-		return i.op() != jmpJA && i.op() != jmpCALL && i.op() != jmpEXIT && i.op() <= jmpJSLE
+		return i.code == longJump || i.op() != jmpJA && i.op() != jmpCALL && i.op() != jmpEXIT && i.op() <= jmpJSLE
 	case classJMP:
 		if i.op() == jmpJA || i.op() == jmpCALL || i.op() == jmpEXIT {
 			return !i.fromRegister()
@@ -401,9 +401,9 @@ func (v *verifier) next(n int) []int {
 	case i.op() == jmpEXIT:
 		return nil
 	case i.op() == jmpJA:
-		join(after+int(i.off), true)
+		join(after+i.distance(), true)
 		join(after, false)
-		return []int{after + int(i.off)}
+		return []int{after + i.distance()}
 	}
 	join(n, false)
 	join(after+int(i.off), true)

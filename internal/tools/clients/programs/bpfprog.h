@@ -24,7 +24,7 @@ static void put(int code, int dst, int src, int off, int imm)
 }
 
 /* A load of a 64-bit number, or of a map. */
-static void wide(int dst, int src, int imm, int high)
+static inline void wide(int dst, int src, int imm, int high)
 {
 	put(BPF_LD | BPF_IMM | BPF_DW, dst, src, 0, imm);
 	put(0, 0, 0, 0, high);
