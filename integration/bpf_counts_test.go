@@ -25,6 +25,7 @@ func needBpftrace(t *testing.T) {
 // room: a last read comes when the ring, the one of the only CPU, is empty. bpftrace takes what it is told of until the command
 // ends, and FUSE tells a moment after the hit.
 func TestBPFCounts(t *testing.T) {
+	needTime(t)
 	needBpftrace(t)
 	for _, c := range []struct {
 		name, pages string

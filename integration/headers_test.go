@@ -41,6 +41,7 @@ const ownAtLeast = 20
 // TestOwnHeaders builds the modules of testdata/modules/debian, which were recorded with
 // modules built with Debian's headers, with our own, and plays the recordings.
 func TestOwnHeaders(t *testing.T) {
+	needTime(t)
 	const ownScripts = 3 // one of so many is played, others for each commit
 	needFUSE(t)
 	needBusybox(t)

@@ -177,6 +177,7 @@ func putGo(t *testing.T, dir, name, source string) {
 // TestMirrorServer: a server with many threads, whose sockets are waited for by epoll, does its
 // work while probes see it: each connection is accepted and added, and each message sent.
 func TestMirrorServer(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	dir := publicDir(t)
 	putGo(t, dir, "server_m", serverProgram)
@@ -271,6 +272,7 @@ func descendants(mark string) (pids []int) {
 // TestMirrorKill: whatever process is killed, and whenever, the others go on: none is
 // left stopped or waiting. 500 are killed if KPROBEFS_SOAK is set.
 func TestMirrorKill(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	for i := range rounds(24, 500) {
 		dir := publicDir(t)

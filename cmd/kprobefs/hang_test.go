@@ -180,6 +180,9 @@ func (l *looping) wantLines(t *testing.T, lines ...string) {
 // TestEndlessInit: while a module's init function loops with interrupts on, files can
 // be used. The log has the messages of Debian's kernel (preempt=voluntary).
 func TestEndlessInit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes more than ten seconds: left to make test-all")
+	}
 	for _, cpus := range []string{"1", "2", "4"} {
 		t.Run(cpus, func(t *testing.T) {
 			l := mountLooping(t, "--cpus", cpus, "--watchdog", "kill:1")
@@ -233,6 +236,9 @@ func TestEndlessExit(t *testing.T) {
 // TestLockup: a loop that cannot be preempted is ended by the watchdog, which logs
 // Linux's messages. With one vCPU everything waits until then.
 func TestLockup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes more than ten seconds: left to make test-all")
+	}
 	const soft = `watchdog: BUG: soft lockup - CPU#\d stuck for [2-9]s! \[insmod:\d+\]`
 	const hard = `NMI watchdog: Watchdog detected hard LOCKUP on cpu \d`
 	for _, c := range []struct {
