@@ -17,31 +17,16 @@ import (
 func (t *Tracer) SoftwareSource(config uint64) perf.Source {
 	switch config {
 	case perf.SoftwareCPUClock, perf.SoftwareTaskClock:
-		return clockSource{t}
+		return clockSource{tracer: t}
 	case perf.SoftwareContextSwitches:
-		if e := t.schedSwitch(); e != nil {
-			return switchSource{e}
+		if tp := t.schedSwitch(); tp != nil {
+			return switchSource{event: tp.event.Event}
 		}
 	}
 	return quietSource{}
 }
 
-// schedSwitch returns the event sched_switch, or nil.
-func (t *Tracer) schedSwitch() *Event {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, tp := range t.tracepoints {
-		if tp.event != nil && tp.event.Name == "sched_switch" {
-			return tp.event.Event
-		}
-	}
-	return nil
-}
-
-// errNoFilter is the error of a filter for a software event.
-var errNoFilter = fmt.Errorf("a software event has no filter: %w", syscall.EINVAL)
-
-// quietSource is a software event without hits.
+// quietSource is a software event without hits. Others have of it what they do not do themselves.
 type quietSource struct{}
 
 var _ bpf.Attacher = quietSource{}
@@ -50,9 +35,11 @@ var _ bpf.Attacher = quietSource{}
 func (quietSource) Attach(*perf.Event) (detach func(), err error) { return func() {}, nil }
 
 // ParseFilter implements perf.Source.
-func (quietSource) ParseFilter(string) (*filter.Filter, error) { return nil, errNoFilter }
+func (quietSource) ParseFilter(string) (*filter.Filter, error) {
+	return nil, fmt.Errorf("a software event has no filter: %w", syscall.EINVAL)
+}
 
-// AttachProgram implements bpf.Attacher.
+// AttachProgram implements bpf.Attacher. It fails with EINVAL for a program that is not for perf's events.
 func (quietSource) AttachProgram(_ *perf.Event, a bpf.Attached) (detach func(), err error) {
 	if a.Prog.Type() != bpf.ProgPerfEvent {
 		return nil, bpf.ErrType
@@ -61,22 +48,20 @@ func (quietSource) AttachProgram(_ *perf.Event, a bpf.Attached) (detach func(), 
 }
 
 // switchSource is PERF_COUNT_SW_CONTEXT_SWITCHES. As on Linux, a switch is the task's that the CPU leaves.
-type switchSource struct{ event *Event }
-
-var _ bpf.Attacher = switchSource{}
+type switchSource struct {
+	quietSource
+	event *Event
+}
 
 // Attach implements perf.Source.
 func (s switchSource) Attach(p *perf.Event) (detach func(), err error) {
-	return perfSource(s).Attach(p)
+	return perfSource{s.event}.Attach(p)
 }
-
-// ParseFilter implements perf.Source.
-func (switchSource) ParseFilter(string) (*filter.Filter, error) { return nil, errNoFilter }
 
 // AttachProgram implements bpf.Attacher: the program runs when a sample is due.
 func (s switchSource) AttachProgram(e *perf.Event, a bpf.Attached) (detach func(), err error) {
-	if a.Prog.Type() != bpf.ProgPerfEvent {
-		return nil, bpf.ErrType
+	if _, err := s.quietSource.AttachProgram(e, a); err != nil {
+		return nil, err
 	}
 	t, all := s.event.tracer, []bpf.Attached{a}
 	e.OnOverflow(func(trap *abi.Trap, period uint64) bool {

@@ -366,14 +366,9 @@ func (t *Tracer) HitUser(p *perf.Event, task bpf.Task, ip uint64) {
 }
 
 // clockSource is a software clock of perf_event_open(2): it counts nothing, and runs programs that are attached to it.
-type clockSource struct{ tracer *Tracer }
-
-// Attach implements perf.Source.
-func (clockSource) Attach(*perf.Event) (detach func(), err error) { return func() {}, nil }
-
-// ParseFilter implements perf.Source.
-func (clockSource) ParseFilter(string) (*filter.Filter, error) {
-	return nil, errNoFilter
+type clockSource struct {
+	quietSource
+	tracer *Tracer
 }
 
 // shortestTick bounds how often a clock runs programs: kernel.perf_event_max_sample_rate.
@@ -382,8 +377,8 @@ const shortestTick = 10 * time.Microsecond
 // AttachProgram implements bpf.Attacher: the program runs each time the clock's period is over, if the
 // event is for a CPU of this machine and enabled. It sees no registers.
 func (s clockSource) AttachProgram(e *perf.Event, a bpf.Attached) (detach func(), err error) {
-	if a.Prog.Type() != bpf.ProgPerfEvent {
-		return nil, bpf.ErrType
+	if _, err := s.quietSource.AttachProgram(e, a); err != nil {
+		return nil, err
 	}
 	t := s.tracer
 	vcpu := slices.Index(t.perf.CPUs, e.CPU())

@@ -43,16 +43,24 @@ func (c functionClass) print(a *Array, b, entry []byte) []byte { return c.Print(
 // watchSwitches adds d to the arrays for which each sched_switch is passed to SchedSwitch. The
 // caller holds mu.
 func (t *Tracer) watchSwitches(d int) error {
+	tp := t.schedSwitch()
+	if tp == nil {
+		return nil
+	}
+	tp.watchers += d
+	tp.nextPID.Store(0)
+	if i := slices.IndexFunc(tp.event.members, func(f field.Field) bool { return f.Name() == "next_pid" }); i >= 0 && tp.watchers > 0 {
+		tp.nextPID.Store(int32(tp.event.members[i].Offset))
+	}
+	return tp.use(d)
+}
+
+// schedSwitch returns the tracepoint of the event sched_switch, or nil.
+func (t *Tracer) schedSwitch() *tracepoint {
 	for _, tp := range t.tracepoints {
-		if tp.event == nil || tp.event.Name != "sched_switch" {
-			continue
+		if tp.event != nil && tp.event.Name == "sched_switch" {
+			return tp
 		}
-		tp.watchers += d
-		tp.nextPID.Store(0)
-		if i := slices.IndexFunc(tp.event.members, func(f field.Field) bool { return f.Name() == "next_pid" }); i >= 0 && tp.watchers > 0 {
-			tp.nextPID.Store(int32(tp.event.members[i].Offset))
-		}
-		return tp.use(d)
 	}
 	return nil
 }
