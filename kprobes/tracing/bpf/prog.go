@@ -336,14 +336,24 @@ func (p *Prog) info(c Caller, in []byte) []byte {
 // the program's functions, and a pointer to one, says which function of the program that is.
 func (p *Prog) xlated() []byte {
 	b := slices.Clone(p.raw)
+	var starts []int // of functions
+	for at, o := range p.ops {
+		if o.length > 0 {
+			starts = append(starts, at)
+		}
+	}
+	function := func(at int) uint32 {
+		n, _ := slices.BinarySearch(starts, at)
+		return uint32(n)
+	}
 	for n, i := range p.insns {
 		at := n * insnSize
 		switch {
 		case i.code == classJMP|jmpCALL && i.src == pseudoCall:
 			binary.LittleEndian.PutUint16(b[at+2:], uint16(i.imm))
-			binary.LittleEndian.PutUint32(b[at+4:], p.function(n+1+int(i.imm)))
+			binary.LittleEndian.PutUint32(b[at+4:], function(n+1+int(i.imm)))
 		case i.wideLoad() && i.src == pseudoFunc:
-			binary.LittleEndian.PutUint32(b[at+insnSize+4:], p.function(n+1+int(i.imm)))
+			binary.LittleEndian.PutUint32(b[at+insnSize+4:], function(n+1+int(i.imm)))
 		case i.wideLoad() && i.src != 0:
 			direct := i.src == pseudoMapValue || i.src == pseudoMapIdxValue
 			for _, m := range p.maps {
@@ -359,16 +369,6 @@ func (p *Prog) xlated() []byte {
 		}
 	}
 	return b
-}
-
-// function returns the number of the function that begins at an instruction.
-func (p *Prog) function(at int) (n uint32) {
-	for _, o := range p.ops[:at] {
-		if o.length > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // infoTable are records of BPF_PROG_LOAD that say which function or line of the source an instruction is of.
