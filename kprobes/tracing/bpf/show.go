@@ -159,7 +159,7 @@ func (s *show) bits(m btf.Member, data []byte) {
 		return
 	}
 	s.start(m.Type)
-	s.out.WriteString(fmt.Sprintf("0x%x", v))
+	fmt.Fprintf(&s.out, "0x%x", v)
 	s.end("")
 }
 
@@ -171,11 +171,9 @@ func bitsOf(m btf.Member, data []byte) *big.Int {
 }
 
 func littleEndian(b []byte) *big.Int {
-	r := make([]byte, len(b))
-	for i, c := range b {
-		r[len(b)-1-i] = c
-	}
-	return new(big.Int).SetBytes(r)
+	b = slices.Clone(b)
+	slices.Reverse(b)
+	return new(big.Int).SetBytes(b)
 }
 
 // elements shows an array. Elements of one byte are characters, to the first NUL.
@@ -222,10 +220,7 @@ func character(of *btf.Int, c byte) string {
 	if c >= 0x20 && c < 0x7f || c >= 0xa0 {
 		return string([]byte{'\'', c, '\''})
 	}
-	if of.Encoding == btf.Signed {
-		return fmt.Sprint(int8(c))
-	}
-	return fmt.Sprint(c)
+	return decimal(uint64(c), 1, of.Encoding == btf.Signed)
 }
 
 // errPointers is where the addresses begin that stand for an errno (IS_ERR), which are shown as they are.
@@ -247,19 +242,12 @@ func (s *show) scalar(t btf.Type, data []byte) string {
 				return e.Name
 			}
 		}
-		if u.Signed {
-			return fmt.Sprint(signed(v, int(u.Size)))
-		}
-		return fmt.Sprint(v)
+		return decimal(v, int(u.Size), u.Signed)
 	case *btf.Int:
-		switch v := wordOf(data, int(u.Size)); {
-		case u.Size > 8:
+		if u.Size > 8 {
 			return fmt.Sprintf("0x%x", littleEndian(data[:min(len(data), int(u.Size))]))
-		case u.Encoding == btf.Signed:
-			return fmt.Sprint(signed(v, int(u.Size)))
-		default:
-			return fmt.Sprint(v)
 		}
+		return decimal(wordOf(data, int(u.Size)), int(u.Size), u.Encoding == btf.Signed)
 	}
 	return ""
 }
@@ -271,10 +259,13 @@ func wordOf(data []byte, size int) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// signed returns a number of so many bytes with its sign.
-func signed(v uint64, size int) int64 {
+// decimal returns the text of a number of so many bytes.
+func decimal(v uint64, size int, signed bool) string {
+	if !signed {
+		return fmt.Sprint(v)
+	}
 	shift := 64 - 8*min(size, 8)
-	return int64(v<<shift) >> shift
+	return fmt.Sprint(int64(v<<shift) >> shift)
 }
 
 // shows reports whether there is something to show of a value without showZero: something that is not zero, or a name.
@@ -300,37 +291,20 @@ func shows(t btf.Type, data []byte) bool {
 		}
 		return false
 	case *btf.Enum:
-		if v := wordOf(data, int(u.Size)); v == 0 {
-			for _, e := range u.Values {
-				if e.Value == 0 {
-					return true
-				}
-			}
-			return false
-		}
-		return true
+		return wordOf(data, int(u.Size)) != 0 || slices.ContainsFunc(u.Values, func(e btf.EnumValue) bool { return e.Value == 0 })
 	case *btf.Int:
-		for _, b := range data[:min(len(data), int(u.Size))] {
-			if b != 0 {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(data[:min(len(data), int(u.Size))], func(b byte) bool { return b != 0 })
 	}
 	return wordOf(data, 8) != 0
 }
 
 func anyShows(all []btf.Member, data []byte) bool {
-	for _, m := range all {
+	return slices.ContainsFunc(all, func(m btf.Member) bool {
 		if m.BitfieldSize > 0 {
-			if bitsOf(m, data).Sign() != 0 {
-				return true
-			}
-		} else if shows(m.Type, data[min(len(data), int(m.Offset.Bytes())):]) {
-			return true
+			return bitsOf(m, data).Sign() != 0
 		}
-	}
-	return false
+		return shows(m.Type, data[min(len(data), int(m.Offset.Bytes())):])
+	})
 }
 
 // name is btf_show_name: the member's name, and the type's with the opening brace of what comes in it. An array's elements
@@ -339,7 +313,7 @@ func (s *show) name(t btf.Type) string {
 	if s.inArray {
 		return ""
 	}
-	member, prefix, name, open := s.member, "", "", ""
+	member, name := s.member, ""
 	s.member = ""
 	pointers, arrays := "", ""
 	for done := false; !done; {
@@ -367,26 +341,24 @@ func (s *show) name(t btf.Type) string {
 			done = true
 		}
 	}
+	prefix, open := "", ""
 	switch u := t.(type) {
 	case *btf.Struct:
 		prefix, open = "struct", "{"
-		name = orTag(&prefix, name, u.Name)
 	case *btf.Union:
 		prefix, open = "union", "{"
-		name = orTag(&prefix, name, u.Name)
 	case *btf.Fwd:
 		prefix = "struct"
 		if u.Kind == btf.FwdUnion {
 			prefix = "union"
 		}
-		name = orTag(&prefix, name, u.Name)
 	case *btf.Enum:
 		prefix = "enum"
-		name = orTag(&prefix, name, u.Name)
-	case *btf.Int:
-		if name == "" {
-			name = u.Name
-		}
+	}
+	if name == "" {
+		name = t.TypeName()
+	} else { // a typedef's, which comes without struct, union or enum
+		prefix = ""
 	}
 	switch {
 	case pointers != "":
@@ -408,15 +380,6 @@ func (s *show) name(t btf.Type) string {
 		pointers = " " + pointers
 	}
 	return text + "(" + prefix + name + pointers + arrays + ")" + open
-}
-
-// orTag returns the name of a typedef, which comes without struct, union or enum, or the tag.
-func orTag(prefix *string, typedef, tag string) string {
-	if typedef != "" {
-		*prefix = ""
-		return typedef
-	}
-	return tag
 }
 
 // shown returns the text of the memory that a struct btf_ptr names: bpf_btf_printf_prepare.
