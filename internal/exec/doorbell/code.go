@@ -167,7 +167,7 @@ func (t *Text) Room(calls *Set) (size uint64) {
 func (t *Text) Spare() (addr uint64, ok bool) {
 	for _, s := range t.Segments {
 		end := (s.Addr + s.Size + 15) &^ 15
-		if left := -end % pageSize; left >= ErrandSize {
+		if left := -end % abi.PageSize; left >= ErrandSize {
 			return end, true
 		}
 	}
@@ -200,7 +200,7 @@ func (t *Text) Program(bias, room uint64, calls *Set) (Program, error) {
 		}
 		jump := assembler{addr: s.start + bias}
 		jump.jump(to)
-		for at := s.start + jumpLen; at < s.end && at%pageSize != 0; at++ { // up to the end of the page: see choose
+		for at := s.start + jumpLen; at < s.end && at%abi.PageSize != 0; at++ { // up to the end of the page: see choose
 			jump.emit(0xcc)
 		}
 		a.far = a.far || jump.far

@@ -140,7 +140,7 @@ func change(t *testing.T, b []byte, rings *Set) {
 func checkPages(t *testing.T, p *Program) {
 	t.Helper()
 	for _, one := range p.Patches {
-		if last := one.Addr + uint64(len(one.Code)) - 1; one.Addr/pageSize != last/pageSize {
+		if last := one.Addr + uint64(len(one.Code)) - 1; one.Addr/abi.PageSize != last/abi.PageSize {
 			t.Errorf("the change at %#x is in two pages", one.Addr)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 )
 
@@ -496,11 +497,8 @@ func (s *sweep) extend(o *site, at int) bool {
 	return s.free(from, to) && inPage(o.start)
 }
 
-// pageSize is the size in bytes of a page of x86-64.
-const pageSize = 4096
-
 // inPage reports whether a jump at an address is in one page.
-func inPage(addr uint64) bool { return addr%pageSize <= pageSize-jumpLen }
+func inPage(addr uint64) bool { return addr%abi.PageSize <= abi.PageSize-jumpLen }
 
 // free reports whether no branch leads between the first byte and the end.
 func (s *sweep) free(from, to int) bool {

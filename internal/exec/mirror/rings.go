@@ -19,6 +19,7 @@ import (
 	"github.com/kprobefs/kprobefs/internal/exec/calls"
 	"github.com/kprobefs/kprobefs/internal/exec/doorbell"
 	"github.com/kprobefs/kprobefs/internal/exec/hostview"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
@@ -454,7 +455,7 @@ func (m *Mirror) list(t *tracee, i *image, read bool) (todo, made []mapping, kno
 
 // bias returns how much higher a file's text is mapped than the file says.
 func bias(a *mapping) (uint64, error) {
-	const page = 4096
+	const page = abi.PageSize
 	for _, s := range a.text.Segments {
 		if s.Offset&^(page-1) == a.Offset && s.Addr%page == s.Offset%page && a.End-a.Start >= s.Addr%page+s.Size {
 			return a.Start - s.Addr&^(page-1), nil
