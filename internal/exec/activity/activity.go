@@ -371,11 +371,11 @@ func (a *Activity) renew(c host.Caller) {
 func (a *Activity) create(tid int) {
 	f, ok := a.unseen[tid]
 	delete(a.unseen, tid)
-	earlier := false
-	if !ok {
-		f, earlier = a.earlierFork(tid)
+	earlier := !ok
+	if earlier {
+		f, ok = a.earlierFork(tid)
 	}
-	if !ok && !earlier {
+	if !ok {
 		return
 	}
 	a.renew(f.by)

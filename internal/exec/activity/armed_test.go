@@ -55,7 +55,12 @@ func newArmer(t *testing.T, o kprobefs.Options) *armer {
 // request is a request of a file whose operation is do.
 func (w *armer) request(do func() error) {
 	w.t.Helper()
-	by := host.Caller{TID: os.Getpid(), PID: os.Getpid(), Comm: func() string { return "armer" }}
+	w.requestBy(host.Caller{TID: os.Getpid(), PID: os.Getpid(), Comm: func() string { return "armer" }}, do)
+}
+
+// requestBy is one of another thread.
+func (w *armer) requestBy(by host.Caller, do func() error) {
+	w.t.Helper()
 	var failed error
 	fd, _, err := w.k.Machine.Host().Do(context.Background(), by, host.Call{
 		Nr: abi.SysOpenat, Path: "/sys/kernel/tracing/file", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,

@@ -1,7 +1,6 @@
 package activity
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/internal/exec/hostview"
 	"github.com/kprobefs/kprobefs/kernel/abi"
-	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
@@ -32,6 +30,32 @@ func taskAt(t *testing.T, k *kprobefs.Kernel, addr uint64) (comm string, parent 
 	return comm, parent
 }
 
+// startShell starts a shell, which is killed with its children at the end of the test.
+func startShell(t *testing.T, script string) (pid int) {
+	t.Helper()
+	shell := exec.Command("sh", "-c", script)
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL)
+		_ = shell.Wait()
+	})
+	return shell.Process.Pid
+}
+
+// tasksAfter returns the addresses of the guest's tasks, by the threads for which they stand, after a request of a process.
+func (w *armer) tasksAfter(pid int) map[int]uint64 {
+	w.t.Helper()
+	w.requestBy(callerOf(pid, pid), func() error { return nil })
+	at := map[int]uint64{}
+	for _, task := range w.k.Machine.Host().Tasks() {
+		at[task.TID] = task.Addr
+	}
+	return at
+}
+
 // TestUnseen: the guest makes no task of a process whose fork and exec no probe can see, until the process makes a
 // call. Then it has the right name and the right parent, and a probe that was armed meanwhile has not seen how
 // it has got them.
@@ -44,16 +68,7 @@ func TestUnseen(t *testing.T) {
 	h := w.k.Machine.Host()
 	w.write("tracing/kprobe_events", "p:r vfs_read\n")()
 	w.write("tracing/events/kprobes/r/enable", "1")()
-	child := exec.Command("sh", "-c", "sleep 60; :")
-	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL)
-		_ = child.Wait()
-	})
-	shell, sleep := child.Process.Pid, 0
+	shell, sleep := startShell(t, "sleep 60; :"), 0
 	for end := time.Now().Add(10 * time.Second); sleep == 0; time.Sleep(time.Millisecond) {
 		w.a.mu.Lock()
 		for pid, f := range w.a.unseen {
@@ -75,16 +90,7 @@ func TestUnseen(t *testing.T) {
 		w.write("tracing/events/kprobes/"+name+"/filter", filter)() // others in this mount namespace fork, too
 		w.write("tracing/events/kprobes/"+name+"/enable", "1")()
 	}
-	_, _, err := h.Do(context.Background(), callerOf(sleep, sleep), host.Call{
-		Nr: abi.SysOpenat, Path: "/sys/kernel/tracing/file", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
-	}, func(context.Context, host.Op) (int, error) { return 0, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := map[int]uint64{}
-	for _, task := range h.Tasks() {
-		at[task.TID] = task.Addr
-	}
+	at := w.tasksAfter(sleep)
 	for pid, want := range map[int]struct {
 		comm   string
 		parent int
@@ -120,16 +126,7 @@ func TestEarlier(t *testing.T) {
 	}
 	w.a.Join(own, os.Getpid())
 	h := w.k.Machine.Host()
-	child := exec.Command("sh", "-c", "sh -c 'sleep 60; :'; :")
-	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = syscall.Kill(-child.Process.Pid, syscall.SIGKILL)
-		_ = child.Wait()
-	})
-	pids := []int{child.Process.Pid}
+	pids := []int{startShell(t, "sh -c 'sleep 60; :'; :")}
 	for end := time.Now().Add(10 * time.Second); len(pids) < 3; time.Sleep(time.Millisecond) {
 		for _, pid := range hostview.Numbers("/proc") {
 			if s, err := proc.ReadStat(pid); err == nil && s.Parent == pids[len(pids)-1] {
@@ -151,16 +148,7 @@ func TestEarlier(t *testing.T) {
 	if h.Knows(last) {
 		t.Error("the guest has a task already")
 	}
-	_, _, err = h.Do(context.Background(), callerOf(last, last), host.Call{
-		Nr: abi.SysOpenat, Path: "/sys/kernel/tracing/file", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
-	}, func(context.Context, host.Op) (int, error) { return 0, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := map[int]uint64{}
-	for _, task := range h.Tasks() {
-		at[task.TID] = task.Addr
-	}
+	at := w.tasksAfter(last)
 	for i, want := range []string{"sh", "sh", "sleep"} {
 		if at[pids[i]] == 0 {
 			t.Fatalf("process %d has no task", i)
