@@ -46,10 +46,8 @@ int main(int argc, char **argv) {
 // TestForkSignals: a signal does not end a fork, an exit or a kill, armed or not, and each is seen once.
 func TestForkSignals(t *testing.T) {
 	needFUSE(t)
-	needTool(t, "gcc", "gcc")
 	dir := publicDir(t)
-	put(t, dir, "forks.c", forksProgram)
-	runIn(t, dir, "gcc -O -o forks forks.c")
+	putC(t, dir, "forks", forksProgram)
 	const times = 300
 	put(t, dir, "script", fmt.Sprintf(`T=/sys/kernel/tracing
 for i in 1 2 3; do ./forks 1500 & done; wait

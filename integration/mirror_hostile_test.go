@@ -395,10 +395,8 @@ int main(int argc, char **argv) {
 // the process at that moment, which waits for execve(2).
 func TestThreadsExec(t *testing.T) {
 	needFUSE(t)
-	needTool(t, "gcc", "gcc")
 	dir := publicDir(t)
-	put(t, dir, "execs.c", execsProgram)
-	runIn(t, dir, "gcc -O -pthread -o execs execs.c")
+	putC(t, dir, "execs", execsProgram, "-pthread")
 	out := hostile(t, dir, `echo 0 >$T/events/kprobes/enable
 echo 'p:x __x64_sys_sched_yield' >>$T/kprobe_events
 for i in 1 2 3; do ./execs 60 >done$i & done

@@ -37,9 +37,7 @@ int main(int argc, char **argv) {
 func ringsIn(t *testing.T, dir string) {
 	t.Helper()
 	needFUSE(t)
-	needTool(t, "gcc", "gcc")
-	put(t, dir, "reads.c", ringsProgram)
-	runIn(t, dir, "gcc -O -o reads reads.c")
+	putC(t, dir, "reads", ringsProgram)
 }
 
 // TestMirrorModes: probes see the same, however a program is made to tell of its calls.
@@ -229,8 +227,7 @@ int main(int argc, char **argv) {
 func TestRingsFiltered(t *testing.T) {
 	dir := publicDir(t)
 	ringsIn(t, dir)
-	put(t, dir, "filtered.c", filterProgram)
-	runIn(t, dir, "gcc -O -o filtered filtered.c")
+	putC(t, dir, "filtered", filterProgram)
 	put(t, dir, "script", `T=/sys/kernel/tracing
 echo 'p:r __x64_sys_read n=+96(%di):u64' >$T/kprobe_events
 echo 'comm == "filtered" && n == 1' >$T/events/kprobes/r/filter
@@ -304,8 +301,7 @@ int main(void) {
 func TestLateRings(t *testing.T) {
 	dir := publicDir(t)
 	ringsIn(t, dir)
-	put(t, dir, "late.c", lateProgram)
-	runIn(t, dir, "gcc -O -o late late.c")
+	putC(t, dir, "late", lateProgram)
 	put(t, dir, "script", `T=/sys/kernel/tracing
 ./late >n & P=$!
 until [ -r /proc/$P/maps ] && grep -q libc /proc/$P/maps; do sleep 0.05; done
@@ -357,8 +353,7 @@ int main(void) {
 func TestLateRingsSignal(t *testing.T) {
 	dir := publicDir(t)
 	ringsIn(t, dir)
-	put(t, dir, "keeps.c", keepsProgram)
-	runIn(t, dir, "gcc -O -o keeps keeps.c")
+	putC(t, dir, "keeps", keepsProgram)
 	put(t, dir, "script", `T=/sys/kernel/tracing
 ./keeps >n & P=$!
 until [ -r /proc/$P/maps ] && grep -q libc /proc/$P/maps; do sleep 0.05; done
@@ -443,8 +438,7 @@ int main(void) {
 func TestRingsVfork(t *testing.T) {
 	dir := publicDir(t)
 	ringsIn(t, dir)
-	put(t, dir, "traces.c", vforkProgram)
-	runIn(t, dir, "gcc -O -o traces traces.c")
+	putC(t, dir, "traces", vforkProgram)
 	put(t, dir, "script", `T=/sys/kernel/tracing
 echo 'p:r __x64_sys_read n=+96(%di):u64' >$T/kprobe_events
 echo 'comm == "traces" && n == 1' >$T/events/kprobes/r/filter

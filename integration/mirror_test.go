@@ -174,6 +174,14 @@ func putGo(t *testing.T, dir, name, source string) {
 	}
 }
 
+// putC builds a program in C that uses the shared library, and puts it into a directory, with its source.
+func putC(t *testing.T, dir, name, source string, flags ...string) {
+	t.Helper()
+	needTool(t, "gcc", "gcc")
+	put(t, dir, name+".c", source)
+	runIn(t, dir, strings.Join(append([]string{"gcc -O", "-o", name, name + ".c"}, flags...), " "))
+}
+
 // TestMirrorServer: a server with many threads, whose sockets are waited for by epoll, does its
 // work while probes see it: each connection is accepted and added, and each message sent.
 func TestMirrorServer(t *testing.T) {
