@@ -13,6 +13,7 @@ type access struct {
 	from, to  int   // the register that is stored, or gets what is loaded, or -1
 	imm       int32 // a number that is stored
 	anything  bool  // what is stored is not known
+	signed    bool  // the sign of what is loaded is extended
 }
 
 // stored returns the register that is stored, or nil.
@@ -48,7 +49,7 @@ func (v *verifier) storeInsn(s *state, i insn) error {
 		return v.refuse(syscall.EINVAL, "BPF_ST uses reserved fields")
 	}
 	p := s.regs()[i.dst]
-	if p.typ == regCtx && (v.prog.kind != ProgSyscall || i.class() == classST && !v.prog.sys.conf.Verifier612 || i.mode() == modeAtomic) {
+	if p.typ == regCtx && (v.prog.kind != ProgSyscall || i.class() == classST && !v.v612 || i.mode() == modeAtomic) {
 		switch {
 		case i.class() == classST:
 			return v.refuse(syscall.EACCES, "BPF_ST stores into R%d ctx is not allowed", i.dst)
@@ -120,7 +121,7 @@ func (v *verifier) access(s *state, a access) error {
 			return err
 		}
 		if a.to >= 0 && a.size < 8 && s.regs()[a.to].typ == regScalar {
-			s.regs()[a.to].truncate(a.size)
+			s.regs()[a.to].loaded(a)
 		}
 		return nil
 	case regMapValue:
@@ -148,10 +149,19 @@ func (v *verifier) access(s *state, a access) error {
 		return err
 	}
 	if a.size < 8 && loaded.typ == regScalar {
-		loaded.truncate(a.size)
+		loaded.loaded(a)
 	}
 	s.regs()[a.to].become(loaded)
 	return nil
+}
+
+// loaded makes a number what a load of fewer than 8 bytes makes of it.
+func (v *value) loaded(a access) {
+	if a.signed {
+		v.extend(8 * a.size)
+	} else {
+		v.truncate(a.size)
+	}
 }
 
 func (v *verifier) invalid(p value, a access) error {

@@ -216,7 +216,7 @@ func (v *verifier) inRange(r value, where string, mask uint64) error {
 	if (r.bits|r.mask)&^mask == 0 {
 		return nil
 	}
-	if v.prog.sys.conf.Verifier612 {
+	if v.v612 {
 		return v.refuse(syscall.EINVAL, "At %s the register R0 has%s should have been in [0, %d]", where, r.signedBounds(), mask)
 	}
 	is := "unknown scalar value"

@@ -29,7 +29,7 @@ func (v *verifier) call(s *state, i insn, at int) error {
 	switch {
 	case h == nil && (i.imm < 0 || int(i.imm) >= len(helperNames)):
 		return v.refuse(syscall.EINVAL, "invalid func unknown#%d", i.imm)
-	case (h == nil || !v.allowed(i.imm)) && v.prog.sys.conf.Verifier612:
+	case (h == nil || !v.allowed(i.imm)) && v.v612:
 		return v.refuse(syscall.EINVAL, "program of this type cannot use helper %s#%d", helperName(i.imm), i.imm)
 	case h == nil || !v.allowed(i.imm):
 		return v.refuse(syscall.EINVAL, "unknown func %s#%d", helperName(i.imm), i.imm)

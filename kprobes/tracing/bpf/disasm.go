@@ -8,6 +8,30 @@ var jmpNames = [16]string{"jmp", "==", ">", ">=", "&", "!=", "s>", "s>=", "call"
 
 var sizeNames = map[uint8]string{sizeW: "u32", sizeH: "u16", sizeB: "u8", sizeDW: "u64"}
 
+// text612 is text with what 6.12 has more: quotients, moves and loads with a sign, swaps, and jumps whose distance has 32 bits.
+func (i insn) text612(next insn) string {
+	reg := "r"
+	if i.class() == classALU {
+		reg = "w"
+	}
+	switch c := i.class(); {
+	case i.code == longJump:
+		return fmt.Sprintf("gotol pc%+d", i.imm)
+	case i.isSwap():
+		return fmt.Sprintf("r%d = bswap%d r%d", i.dst, i.imm, i.dst)
+	case c == classLDX && i.mode() == modeMEMSX:
+		return fmt.Sprintf("r%d = *(s%d *)(r%d %+d)", i.dst, 8*i.size(), i.src, i.off)
+	case c != classALU && c != classALU64:
+	case i.signed() && i.fromRegister():
+		return fmt.Sprintf("%s%d s%s %s%d", reg, i.dst, aluNames[i.op()>>4], reg, i.src)
+	case i.signed():
+		return fmt.Sprintf("%s%d s%s %d", reg, i.dst, aluNames[i.op()>>4], i.imm)
+	case i.extends() == 8 || i.extends() == 16 || i.extends() == 32:
+		return fmt.Sprintf("%s%d = (s%d)%s%d", reg, i.dst, i.off, reg, i.src)
+	}
+	return i.text(next)
+}
+
 // text is print_bpf_insn: an instruction in the words of the verifier's log. next is the second half of a
 // 64-bit immediate.
 func (i insn) text(next insn) string {

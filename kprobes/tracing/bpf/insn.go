@@ -33,6 +33,20 @@ func (i insn) distance() int {
 	return int(i.off)
 }
 
+// signed reports whether a quotient or a remainder has a sign: BPF_SDIV, BPF_SMOD. off says it.
+func (i insn) signed() bool { return i.off == 1 && (i.op() == aluDIV || i.op() == aluMOD) }
+
+// extends returns from how many bits a move between registers extends the sign, or 0.
+func (i insn) extends() int {
+	if i.op() != aluMOV || !i.fromRegister() {
+		return 0
+	}
+	return int(i.off)
+}
+
+// isSwap reports whether an instruction swaps bytes whatever the processor's order is (BPF_BSWAP), which 6.6 has.
+func (i insn) isSwap() bool { return i.code == classALU64|aluEND }
+
 // mode returns the BPF_MODE of a load or store.
 func (i insn) mode() uint8 { return i.code & 0xe0 }
 
@@ -75,6 +89,7 @@ const (
 	modeABS    = 0x20
 	modeIND    = 0x40
 	modeMEM    = 0x60
+	modeMEMSX  = 0x80
 	modeAtomic = 0xc0
 
 	srcX = 0x08

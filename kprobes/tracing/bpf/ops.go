@@ -38,6 +38,9 @@ const (
 	doTailCall
 	doCall
 	doExit
+	doSigned     // arithmetic, or a move, that heeds a sign
+	doSwap       // of bytes
+	doLoadSigned // a load that extends the sign
 )
 
 // translate makes the ops of a program that was verified; starts are where its functions begin, in order.
@@ -67,16 +70,23 @@ func (p *Prog) op(n int) op {
 	o := op{dst: i.dst, src: i.src, fromReg: i.fromRegister(), size: uint8(i.size()), to: int32(i.off), imm: uint64(int64(i.imm)), insn: i}
 	switch i.class() {
 	case classALU64:
-		switch i.op() {
-		case aluMOV:
+		switch op := i.op(); {
+		case i.off != 0:
+			o.do = doSigned
+		case op == aluEND:
+			o.do = doSwap
+		case op == aluMOV:
 			o.do = doMov
-		case aluADD:
+		case op == aluADD:
 			o.do = doAdd
 		default:
 			o.do = doALU64
 		}
 	case classALU:
 		o.do = doALU32
+		if i.off != 0 {
+			o.do = doSigned
+		}
 	case classJMP, classJMP32:
 		o.to = int32(n + 1 + i.distance())
 		o.do = doJump
@@ -94,7 +104,11 @@ func (p *Prog) op(n int) op {
 		}
 	case classLDX:
 		o.do = doLoad
-		o.onStack(doLoadStack, i.src)
+		if i.mode() == modeMEMSX {
+			o.do = doLoadSigned
+		} else {
+			o.onStack(doLoadStack, i.src)
+		}
 	case classST, classSTX:
 		o.do, o.fromReg = doStore, i.class() == classSTX
 		if i.class() == classSTX && i.mode() == modeAtomic {

@@ -89,7 +89,7 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 			return Result{}, err
 		}
 	}
-	v := verifier{prog: p, caller: c, log: log}
+	v := verifier{prog: p, v612: p.sys.conf.Verifier612, caller: c, log: log}
 	log.room = s.conf.Room
 	began := time.Now()
 	err = v.verify(a)

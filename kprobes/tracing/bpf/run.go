@@ -262,6 +262,12 @@ func (r *run) steps(pc int) {
 		case doALU32:
 			reg[o.dst] = alu32(o.insn, reg[o.dst], second)
 			continue
+		case doSigned:
+			reg[o.dst] = signedALU(o.insn, reg[o.dst], second)
+			continue
+		case doSwap:
+			reg[o.dst] = bits.ReverseBytes64(reg[o.dst]) >> (64 - o.imm)
+			continue
 		case doLoadStack:
 			reg[o.dst] = number(r.stack[r.depth*stackSize+int(o.to):], o.size)
 			continue
@@ -270,6 +276,8 @@ func (r *run) steps(pc int) {
 			continue
 		case doLoad:
 			reg[o.dst] = r.load(reg[o.src]+uint64(int64(o.to)), o.size)
+		case doLoadSigned:
+			reg[o.dst] = extendSign(r.load(reg[o.src]+uint64(int64(o.to)), o.size), 8*int(o.size))
 		case doStore:
 			r.store(reg[o.dst]+uint64(int64(o.to)), second, o.size)
 		case doAtomic:
@@ -420,6 +428,39 @@ func alu64(op uint8, a, b uint64) uint64 {
 		return uint64(int64(a) >> (b & 63))
 	}
 	return b // aluMOV
+}
+
+// extendSign returns the number whose lower bits are n's, and the others their sign.
+func extendSign(n uint64, bits int) uint64 { return uint64(int64(n<<(64-bits)) >> (64 - bits)) }
+
+// signedALU is a move, a quotient, or a remainder that heeds the sign. A quotient that has no place is the dividend, and its
+// remainder 0.
+func signedALU(i insn, a, b uint64) uint64 {
+	narrow := i.class() == classALU
+	if i.op() == aluMOV {
+		b = extendSign(b, int(i.off))
+		if narrow {
+			b = uint64(uint32(b))
+		}
+		return b
+	}
+	if narrow {
+		a, b = extendSign(a, 32), extendSign(b, 32)
+	}
+	var n uint64
+	switch div := i.op() == aluDIV; {
+	case b == 0 && div:
+	case b == 0:
+		n = a
+	case div:
+		n = uint64(int64(a) / int64(b)) // of the least number and -1, Go gives the dividend, too
+	default:
+		n = uint64(int64(a) % int64(b))
+	}
+	if narrow {
+		n = uint64(uint32(n))
+	}
+	return n
 }
 
 // alu32 is a 32-bit operation, or a change of the order of bytes, which clears the upper half.

@@ -268,9 +268,9 @@ func (v *verifier) mapCompatible(m *Map) error {
 		return v.refuse(syscall.EINVAL, "sleepable progs cannot use bpf_spin_lock yet")
 	case m.timer.has() && tracing:
 		return v.refuse(syscall.EINVAL, "tracing progs cannot use bpf_timer yet")
-	case v.prog.sleepable && v.prog.sys.conf.Verifier612 && !sleepableMaps[m.kind] && m.kind != mapQueue && m.kind != mapStack:
+	case v.prog.sleepable && v.v612 && !sleepableMaps[m.kind] && m.kind != mapQueue && m.kind != mapStack:
 		return v.refuse(syscall.EINVAL, "Sleepable programs can only use array, hash, ringbuf and local storage maps")
-	case v.prog.sleepable && !v.prog.sys.conf.Verifier612 && !sleepableMaps[m.kind]:
+	case v.prog.sleepable && !v.v612 && !sleepableMaps[m.kind]:
 		return v.refuse(syscall.EINVAL, "Sleepable programs can only use array, hash, and ringbuf maps")
 	}
 	return nil

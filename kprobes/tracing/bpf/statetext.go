@@ -198,8 +198,8 @@ func (v *verifier) insnText(n int) string {
 		}
 	}
 	text := i.text(next)
-	if i.code == longJump && v.prog.sys.conf.Verifier612 {
-		text = fmt.Sprintf("gotol pc%+d", i.imm)
+	if v.v612 {
+		text = i.text612(next)
 	}
 	if i.code == classJMP|jmpCALL && i.src == pseudoKfuncCall {
 		text = fmt.Sprintf("call %s#%d", v.kernelFunctionName(i), i.imm)

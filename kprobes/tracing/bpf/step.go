@@ -87,7 +87,7 @@ func (v *verifier) step(s *state, i insn) (done bool, err error) {
 		if err := v.writes(s, i.dst); err != nil {
 			return false, err
 		}
-		return false, v.access(s, access{reg: int(i.src), off: int(i.off), size: i.size(), to: int(i.dst), from: -1})
+		return false, v.access(s, access{reg: int(i.src), off: int(i.off), size: i.size(), to: int(i.dst), from: -1, signed: i.mode() == modeMEMSX})
 	case classST, classSTX:
 		return false, v.storeInsn(s, i)
 	}
@@ -174,7 +174,7 @@ func (v *verifier) writes(s *state, r uint8) error {
 
 // alu follows an arithmetic instruction.
 func (v *verifier) alu(s *state, i insn) error {
-	if i.op() == aluEND || i.op() == aluNEG {
+	if i.op() == aluEND || i.op() == aluNEG { // 6.12's swap, too
 		return v.unary(s, i)
 	}
 	regs := s.regs()
@@ -184,14 +184,21 @@ func (v *verifier) alu(s *state, i insn) error {
 		name = "MOV"
 	}
 	switch {
+	case v.v612 && i.code == classALU64|aluMOV|srcX && i.off == 1: // BPF_ADDR_SPACE_CAST
+		if i.imm != 1 && i.imm != 1<<16 {
+			return v.refuse(syscall.EINVAL, "addr_space_cast insn can only convert between address space 1 and 0")
+		}
+		return v.refuse(syscall.EINVAL, "addr_space_cast insn can only be used in a program that has an associated arena")
+	case !v.offsetFits(i):
+		return v.refuse(syscall.EINVAL, "BPF_%s uses reserved fields", name)
 	case i.fromRegister():
-		if i.imm != 0 || i.off != 0 {
+		if i.imm != 0 {
 			return v.refuse(syscall.EINVAL, "BPF_%s uses reserved fields", name)
 		}
 		if err := v.readable(s, i.src); err != nil {
 			return err
 		}
-	case i.src != 0 || i.off != 0:
+	case i.src != 0:
 		return v.refuse(syscall.EINVAL, "BPF_%s uses reserved fields", name)
 	}
 	if op != aluMOV {
@@ -248,6 +255,19 @@ func (v *verifier) alu(s *state, i insn) error {
 	return v.pointerMath(s, i, *dst, src)
 }
 
+// offsetFits reports whether an arithmetic instruction may have its off, which 6.12 gives a meaning.
+func (v *verifier) offsetFits(i insn) bool {
+	switch {
+	case i.off == 0:
+		return true
+	case !v.v612:
+		return false
+	case i.op() == aluMOV:
+		return i.fromRegister() && (i.off == 8 || i.off == 16 || i.off == 32 && i.class() == classALU64)
+	}
+	return i.signed()
+}
+
 // unary follows the negation of a register, or a change of the order of its bytes.
 func (v *verifier) unary(s *state, i insn) error {
 	switch {
@@ -271,6 +291,8 @@ func (v *verifier) move(s *state, i insn) {
 	regs := s.regs()
 	dst, src := &regs[i.dst], &regs[i.src]
 	switch narrow := i.class() == classALU; {
+	case i.extends() != 0:
+		v.moveSigned(dst, src, i.extends(), narrow)
 	case !i.fromRegister() && narrow:
 		dst.become(constant(uint64(uint32(i.imm))))
 	case !i.fromRegister():
@@ -289,6 +311,39 @@ func (v *verifier) move(s *state, i insn) {
 		dst.id = 0
 		dst.zeroExtend()
 		dst.sync()
+	}
+}
+
+// moveSigned follows a move of the lower bits of a register, whose sign the others become. Only if that changes nothing are the two
+// the same number.
+func (v *verifier) moveSigned(dst, src *value, bits int, narrow bool) {
+	if src.typ != regScalar { // a part of a pointer
+		dst.forget()
+	} else {
+		same := src.umax < 1<<(bits-1)
+		if same {
+			v.number(src)
+		}
+		dst.become(*src)
+		if !same {
+			dst.id = 0
+		}
+		if narrow {
+			dst.extendLow(bits)
+		} else {
+			dst.extend(bits)
+		}
+	}
+	if narrow {
+		dst.zeroExtend()
+		dst.sync()
+	}
+}
+
+// number gives a number that is about to be copied an id: assign_scalar_id_before_mov.
+func (v *verifier) number(n *value) {
+	if n.typ == regScalar && n.id == 0 {
+		n.id = v.newID()
 	}
 }
 

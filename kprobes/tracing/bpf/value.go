@@ -177,6 +177,43 @@ func (v *value) truncate(size int) {
 	}
 }
 
+// extend makes the number what its lower bits are with their sign: coerce_reg_to_size_sx.
+func (v *value) extend(bits int) {
+	if v.isConst() {
+		v.know(extendSign(v.bits, bits))
+		return
+	}
+	above := 64 - bits
+	lo, hi := extendSign(uint64(v.smin), bits), extendSign(uint64(v.smax), bits)
+	if v.smin>>bits == v.smax>>bits && int64(lo)>>63 == int64(hi)>>63 { // the bits above are the same, and the sign, too
+		v.span64 = span64{lo, hi, int64(lo), int64(hi)}
+		v.low = span32{uint32(lo), uint32(hi), int32(lo), int32(hi)}
+		v.tnum = fromTo(lo, hi)
+		return
+	}
+	v.span64, v.low, v.tnum = wholly[uint64, int64](), wholly[uint32, int32](), anyNumber
+	v.smin, v.smax = math.MinInt64>>above, math.MaxInt64>>above
+	v.low.smin, v.low.smax = int32(v.smin), int32(v.smax)
+}
+
+// extendLow does the same with the lower half. It says nothing of the upper one: coerce_subreg_to_size_sx.
+func (v *value) extendLow(bits int) {
+	if v.isConst() {
+		v.tnum = exactly(extendSign(v.bits, bits))
+		v.low = only[uint32, int32](uint32(v.bits))
+		return
+	}
+	above := 32 - bits
+	lo, hi := extendSign(uint64(uint32(v.low.smin)), bits), extendSign(uint64(uint32(v.low.smax)), bits)
+	if v.low.smin>>bits == v.low.smax>>bits && int64(lo)>>63 == int64(hi)>>63 {
+		v.low = span32{uint32(lo), uint32(hi), int32(lo), int32(hi)}
+		v.tnum = fromTo(lo, hi).lower()
+		return
+	}
+	v.low, v.tnum = wholly[uint32, int32](), anyNumber.lower()
+	v.low.smin, v.low.smax = math.MinInt32>>above, math.MaxInt32>>above
+}
+
 // covers reports whether each number that o can be is one that v can be.
 func (v *value) covers(o *value) bool {
 	return o.span64.within(&v.span64) && o.low.within(&v.low) && v.includes(o.tnum)

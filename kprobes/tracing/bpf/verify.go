@@ -21,9 +21,9 @@ var programTypes = map[ProgType]programType{
 	ProgRawTracepoint:         {tracepointArgument},
 	ProgRawTracepointWritable: {tracepointArgument},
 	ProgTracing:               {func(off, size int) bool { return off >= 0 && size > 0 && off%size == 0 && off+size <= 8*maxFuncArgs }},
-	ProgSocketFilter:          {word},
-	ProgSchedCLS:              {word},
-	ProgSchedACT:              {word},
+	ProgSocketFilter:          {partOfWord},
+	ProgSchedCLS:              {partOfWord},
+	ProgSchedACT:              {partOfWord},
 	ProgSyscall:               {func(off, size int) bool { return off >= 0 && off < maxSyscallCtx && off%size == 0 }},
 	ProgXDP:                   {func(off, size int) bool { return word(off, size) && off+size <= xdpSize }},
 }
@@ -43,10 +43,19 @@ func tracepointArgument(off, size int) bool {
 // there are none.
 func word(off, size int) bool { return off >= 0 && size == 4 && off%4 == 0 && off+size <= skbSize }
 
+// partOfWord reports the same, and of parts of a field: bpf_ctx_narrow_access_ok.
+func partOfWord(off, size int) bool {
+	return word(off, size) || size < 4 && off >= 0 && off%size == 0 && word(off&^3, 4) && !slices.Contains(wholeWords, off&^3)
+}
+
+// wholeWords are the fields of struct __sk_buff that are read as a whole only: data, data_end and data_meta.
+var wholeWords = []int{76, 80, 140}
+
 // verifier is bpf_check: it follows each path through a program and knows what each register can hold,
 // so that the program ends and touches nothing but what it may.
 type verifier struct {
 	prog      *Prog
+	v612      bool // the verifier is 6.12's
 	caller    Caller
 	log       *verifierLog
 	processed int
@@ -228,10 +237,10 @@ func (v *verifier) resolve(a *attr) error {
 	for n := 0; n < len(insns); n++ {
 		i := insns[n]
 		switch {
-		case i.class() == classLDX && (i.mode() != modeMEM || i.imm != 0):
+		case i.class() == classLDX && (i.mode() != modeMEM && !(v.v612 && i.mode() == modeMEMSX) || i.imm != 0):
 			return v.refuse(syscall.EINVAL, "BPF_LDX uses reserved fields")
 		case !i.wideLoad():
-			if !known(i) {
+			if !known(i, v.v612) {
 				return v.refuse(syscall.EINVAL, "unknown opcode %02x", i.code)
 			}
 			continue
@@ -298,11 +307,11 @@ func (v *verifier) useMap(a *attr, n int, i insn, high uint64) error {
 	return nil
 }
 
-// known reports whether there is such an instruction: bpf_opcode_in_insntable.
-func known(i insn) bool {
+// known reports whether there is such an instruction: bpf_opcode_in_insntable. v612 says that it is 6.12's table.
+func known(i insn, v612 bool) bool {
 	switch i.class() {
 	case classALU, classALU64:
-		return i.op() <= aluARSH && !(i.op() == aluNEG && i.fromRegister()) || i.op() == aluEND && i.class() == classALU
+		return i.op() <= aluARSH && !(i.op() == aluNEG && i.fromRegister()) || i.op() == aluEND && i.class() == classALU || v612 && i.isSwap()
 	case classJMP32:
 		return i.code == longJump || i.op() != jmpJA && i.op() != jmpCALL && i.op() != jmpEXIT && i.op() <= jmpJSLE
 	case classJMP:
@@ -315,7 +324,7 @@ func known(i insn) bool {
 	case classSTX:
 		return i.mode() == modeMEM || i.mode() == modeAtomic && i.size() >= 4
 	case classLDX:
-		return true
+		return i.mode() != modeMEMSX || i.size() < 8
 	}
 	return i.mode() == modeABS || i.mode() == modeIND
 }
@@ -435,7 +444,7 @@ func (v *verifier) attached() error {
 		}
 		return nil
 	}
-	if p.sleepable && v.prog.sys.conf.Verifier612 && (p.kind == ProgTracing && p.attachType == traceRawTP || p.kind != ProgTracing && p.kind != ProgKprobe) {
+	if p.sleepable && v.v612 && (p.kind == ProgTracing && p.attachType == traceRawTP || p.kind != ProgTracing && p.kind != ProgKprobe) {
 		return v.refuse(syscall.EINVAL, "Only fentry/fexit/fmod_ret, lsm, iter, uprobe, and struct_ops programs can be sleepable")
 	}
 	if p.sleepable && p.kind != ProgTracing && p.kind != ProgKprobe {
