@@ -5,45 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
-
-// Mapping is a line of /proc/TID/maps.
-type Mapping struct {
-	Start, End, Offset uint64
-	Perms              string // rwxp, or s for a shared one
-	Dev                string // of the file, as the host's kernel writes it
-	Ino                uint64 // 0 if there is no file
-	Path               string
-}
-
-// ParseMapping parses a line of /proc/TID/maps. It returns false for other lines.
-func ParseMapping(line string) (m Mapping, ok bool) {
-	f := strings.Fields(line) // start-end perms offset dev inode path
-	if len(f) < 5 || len(f[1]) != 4 {
-		return m, false
-	}
-	from, to, _ := strings.Cut(f[0], "-")
-	var errs [4]error
-	m.Start, errs[0] = strconv.ParseUint(from, 16, 64)
-	m.End, errs[1] = strconv.ParseUint(to, 16, 64)
-	m.Offset, errs[2] = strconv.ParseUint(f[2], 16, 64)
-	m.Perms, m.Dev = f[1], f[3]
-	m.Ino, errs[3] = strconv.ParseUint(f[4], 10, 64)
-	if len(f) > 5 { // a path may have blanks
-		path := strings.TrimSuffix(line, "\n")
-		for _, field := range f[:5] {
-			path = strings.TrimPrefix(strings.TrimLeft(path, " "), field)
-		}
-		m.Path = strings.TrimLeft(path, " ")
-	}
-	return m, errors.Join(errs[:]...) == nil
-}
 
 // Writable reports whether /proc/TID/maps shows all of size bytes at addr as writable.
 func Writable(maps string, addr, size uint64) bool {
@@ -52,7 +19,7 @@ func Writable(maps string, addr, size uint64) bool {
 		return false
 	}
 	for line := range strings.Lines(maps) { // in the order of the addresses
-		m, ok := ParseMapping(line)
+		m, ok := proc.ParseMapping(line)
 		if !ok || m.End <= addr {
 			continue
 		}
@@ -80,22 +47,10 @@ const maxPageMaps = 256
 // Present returns how many of n bytes from addr on are in RAM, up to the first that is not.
 func (p *PageMaps) Present(pid int, addr uint64, n int) int {
 	fd, ok := p.of(pid)
-	if !ok || n <= 0 {
+	if !ok {
 		return 0
 	}
-	const entry, inRAM = 8, 1 << 63
-	page := uint64(os.Getpagesize())
-	first, last := addr/page, (addr+uint64(n)-1)/page
-	b := make([]byte, (last-first+1)*entry)
-	got, err := unix.Pread(fd, b, int64(first*entry))
-	if err != nil {
-		return 0
-	}
-	end := addr / page * page
-	for ; got >= entry && binary.NativeEndian.Uint64(b)&inRAM != 0; b, got = b[entry:], got-entry {
-		end += page
-	}
-	return int(min(max(end, addr)-addr, uint64(n)))
+	return proc.Present(fd, addr, n)
 }
 
 // EachInRAM calls f with each run of pages in RAM between two addresses that begin pages: where it is,
@@ -239,7 +194,7 @@ func (w *window) cut(addr uint64) []byte {
 // MappedAt returns where /proc/TID/maps shows an offset of a file as code, or 0.
 func MappedAt(maps string, ino, offset uint64) uint64 {
 	for line := range strings.Lines(maps) {
-		m, ok := ParseMapping(line)
+		m, ok := proc.ParseMapping(line)
 		if ok && m.Ino == ino && m.Perms[2] == 'x' && offset >= m.Offset && offset-m.Offset < m.End-m.Start {
 			return m.Start + offset - m.Offset
 		}

@@ -239,7 +239,7 @@ func (m *Mirror) scan(t *tracee, c *covering) error {
 		return nil
 	}
 	for line := range strings.Lines(maps) {
-		a, ok := hostview.ParseMapping(line)
+		a, ok := proc.ParseMapping(line)
 		if !ok || a.Perms[:2] != "rw" {
 			continue
 		}

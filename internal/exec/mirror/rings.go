@@ -227,7 +227,7 @@ type covering struct {
 
 // mapping is a mapping of a process that is executed.
 type mapping struct {
-	hostview.Mapping
+	proc.Mapping
 	text *doorbell.Text
 	bias uint64 // how much higher the text is than the file says
 	room uint64 // the memory beside it, or 0
@@ -324,7 +324,7 @@ func executables(pid int) (all []mapping, err error) {
 		return nil, err
 	}
 	for line := range strings.Lines(maps) {
-		m, ok := hostview.ParseMapping(line)
+		m, ok := proc.ParseMapping(line)
 		if !ok {
 			return nil, fmt.Errorf("%q: %w", line, unix.EINVAL)
 		}
