@@ -147,7 +147,7 @@ func testEDX(v uint32) []byte { return binary.LittleEndian.AppendUint32([]byte{0
 func testESI(v uint32) []byte { return binary.LittleEndian.AppendUint32([]byte{0xf7, 0xc6}, v) }
 
 // maxCode is more than the code of one syscall instruction takes, in bytes.
-const maxCode = 240
+const maxCode = 264
 
 // Room returns the size in bytes of the memory that Program needs, which is 0 if nothing is to be changed.
 func (t *Text) Room(calls *Set) (size uint64) {
@@ -198,6 +198,7 @@ func (t *Text) Program(bias, room uint64, calls *Set) (Program, error) {
 				p.Moved[returns+bias] = made
 			}
 		}
+		a.mark(s)
 		jump := assembler{addr: s.start + bias}
 		jump.jump(to)
 		for at := s.start + jumpLen; at < s.end && at%abi.PageSize != 0; at++ { // up to the end of the page: see choose
@@ -354,6 +355,11 @@ func (a *assembler) inSet(set int, nr uint32) {
 	a.emit(byte(nr % 32))
 }
 
+// drop is lea 136(%rsp),%rsp, which drops a number and the red zone above it.
+var drop = binary.LittleEndian.AppendUint32([]byte{0x48, 0x8d, 0xa4, 0x24}, dropped)
+
+const dropped = 136
+
 // variable appends the code for a syscall instruction whose number is in eax. made is where that goes on after
 // the call.
 func (a *assembler) variable(s *site) (made uint64) {
@@ -384,8 +390,7 @@ func (a *assembler) variable(s *site) (made uint64) {
 	a.emit(syscallInsn...)
 	a.failed()
 	alone := a.short(jrcxzShort)
-	a.emit(0x48, 0x8d, 0xa4, 0x24) // lea 136(%rsp),%rsp
-	a.imm32(136)
+	a.emit(drop...)
 	rang = append(rang, a.short(jmpShort))
 	a.land(alone)
 	a.emit(0x58)                   // pop %rax
@@ -398,6 +403,35 @@ func (a *assembler) variable(s *site) (made uint64) {
 	a.move(s.after)
 	a.jump(s.end + a.bias)
 	return made
+}
+
+// mark appends what Place looks for: nothing comes to it, since the code of a syscall instruction ends with a jump.
+func (a *assembler) mark(s *site) {
+	a.emit(marker...)
+	a.imm64(s.at + uint64(len(syscallInsn)) + a.bias)
+}
+
+// marker is what no text has by chance: ud2, a movabs to rax, and the beginning of one to rcx.
+var marker = []byte("\x0f\x0b\x48\xb8kprobefs\x48\xb9")
+
+// PlaceSize is how much of a program's memory Place looks at, in bytes.
+const PlaceSize = maxCode
+
+// Place returns where a call is made in a program's own text if it is made by code of Program: memory is what comes after the
+// syscall instruction. It is the address after the one that was replaced. deeper is how many bytes the code has put on the stack.
+func Place(memory []byte) (at, deeper uint64, ok bool) {
+	memory = memory[:min(len(memory), PlaceSize)]
+	i := bytes.Index(memory, marker)
+	if i < 0 || i+len(marker)+8 > len(memory) {
+		return 0, 0, false
+	}
+	var a assembler
+	a.failed()
+	a.emit(jrcxzShort)
+	if rest, rang := bytes.CutPrefix(memory, a.code); rang && bytes.HasPrefix(rest[1:], drop) {
+		deeper = dropped
+	}
+	return binary.LittleEndian.Uint64(memory[i+len(marker):]), deeper, true
 }
 
 // move appends instructions of the text.

@@ -157,9 +157,9 @@ func TestCode(t *testing.T) {
 		site site
 		want string
 	}{
-		{"constant", constant, "bt; jae; mov; syscall; lea; jrcxz; jmp 0x1007; mov; jmp 0x1005"},
-		{"mmap", mmap, "bt; jb; bt; jae; test; je; mov; syscall; lea; jrcxz; jmp 0x1007; mov; jmp 0x1005"},
-		{"variable", variable, "mov; cmp; jae; bt; jae; cmp; jne; mov; syscall; lea; jrcxz; jmp; mov; jmp; cmp; jne; mov; syscall; lea; jrcxz; jmp; mov; jmp; lea; push; lea; syscall; lea; jrcxz; lea; jmp; pop; lea; syscall; cmp; jmp 0x1008"},
+		{"constant", constant, "bt; jae; mov; syscall; lea; jrcxz; jmp 0x1007; mov; jmp 0x1005; ud2; mov; mov"},
+		{"mmap", mmap, "bt; jb; bt; jae; test; je; mov; syscall; lea; jrcxz; jmp 0x1007; mov; jmp 0x1005; ud2; mov; mov"},
+		{"variable", variable, "mov; cmp; jae; bt; jae; cmp; jne; mov; syscall; lea; jrcxz; jmp; mov; jmp; cmp; jne; mov; syscall; lea; jrcxz; jmp; mov; jmp; lea; push; lea; syscall; lea; jrcxz; lea; jmp; pop; lea; syscall; cmp; jmp 0x1008; ud2; mov; mov"},
 	} {
 		text := Text{sites: []site{c.site}}
 		const bias, room = 0x10000, 0x2000000
@@ -177,6 +177,15 @@ func TestCode(t *testing.T) {
 			op := strings.ToLower(i.Op.String())
 			if rel, ok := i.Args[0].(x86asm.Rel); ok && i.Len == jumpLen {
 				op += " " + hex(uint64(room+at+int(rel))-bias)
+			}
+			if op == "syscall" {
+				wantDeeper := uint64(0)
+				if n := len(got); got[n-2] == "push" {
+					wantDeeper = dropped
+				}
+				if place, deeper, ok := Place(p.Code[at:]); !ok || place != c.site.at+2+bias || deeper != wantDeeper {
+					t.Errorf("%s: the call at %d is made at %#x, %d bytes deeper, %v", c.name, at, place, deeper, ok)
+				}
 			}
 			got = append(got, op)
 		}
@@ -227,6 +236,27 @@ func TestLibraries(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d sites, of which %d have no constant number", name, len(text.sites), unknown)
+	}
+}
+
+// TestPlace: what is no code of ours has no place, and what is cut off has none either.
+func TestPlace(t *testing.T) {
+	text := Text{sites: []site{{at: 0x1005, start: 0x1000, end: 0x1005, number: 39, stays: true}}}
+	p, err := text.Program(0, 0x2000000, every())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := p.Code[headSize:]
+	for n := range code {
+		if at, _, ok := Place(code[:n]); ok {
+			t.Errorf("%d bytes of %d: %#x", n, len(code), at)
+		}
+	}
+	if _, _, ok := Place(append(make([]byte, PlaceSize), code...)); ok {
+		t.Error("code of another call")
+	}
+	if _, _, ok := Place(nil); ok {
+		t.Error("no code")
 	}
 }
 
