@@ -107,12 +107,14 @@ type Attr struct {
 	stackUser  uint32
 }
 
-func (a *Attr) has(flag uint64) bool       { return a.Flags&flag != 0 }
-func (a *Attr) samples(bit uint64) bool    { return a.SampleType&bit != 0 }
-func (a *Attr) sampling() bool             { return a.Period != 0 }
-func (a *Attr) everyHit() bool             { return a.samples(samplePeriod) || a.Period == 1 || a.has(flagFreq) }
-func (a *Attr) frames() int                { return int(a.MaxStack) }
-func (a *Attr) wantsChain() bool           { return a.samples(sampleCallchain) && !a.has(flagNoKernelChain) }
+func (a *Attr) has(flag uint64) bool    { return a.Flags&flag != 0 }
+func (a *Attr) samples(bit uint64) bool { return a.SampleType&bit != 0 }
+func (a *Attr) sampling() bool          { return a.Period != 0 }
+func (a *Attr) everyHit() bool          { return a.samples(samplePeriod) || a.Period == 1 || a.has(flagFreq) }
+func (a *Attr) frames() int             { return int(a.MaxStack) }
+func (a *Attr) wantsChain() bool        { return a.samples(sampleCallchain) && !a.has(flagNoKernelChain) }
+
+func (a *Attr) wantsUserChain() bool       { return a.samples(sampleCallchain) && !a.has(flagNoUserChain) }
 func (a *Attr) excludesKernel() bool       { return a.has(flagExcludeKernel) }
 func (a *Attr) clock() (id int32, ok bool) { return a.ClockID, a.has(flagUseClockID) }
 

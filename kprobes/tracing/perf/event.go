@@ -69,8 +69,9 @@ type Set struct {
 	Config
 	cpus []int
 
-	lastID atomic.Uint64
-	open   atomic.Int64 // the number of events
+	lastID     atomic.Uint64
+	open       atomic.Int64 // the number of events
+	userChains atomic.Int64 // of these, with samples that have the stack of user space
 
 	mu     sync.Mutex
 	events []*Event
@@ -149,6 +150,9 @@ func (s *Set) Open(a Attr, source Source, tid int32, cpu int, group *Event, memo
 	defer s.mu.Unlock()
 	s.events = append(s.events, e)
 	s.open.Add(1)
+	if e.WantsUserChain() {
+		s.userChains.Add(1)
+	}
 	s.Armed.Note()
 	if group != nil {
 		e.leader.Store(group)
@@ -247,6 +251,12 @@ func (e *Event) WantsChain() bool { return e.attr.sampling() && e.attr.wantsChai
 
 // WantsSamples reports whether hits are sampled.
 func (e *Event) WantsSamples() bool { return e.attr.sampling() }
+
+// WantsUserChain reports whether samples have the stack of user space.
+func (e *Event) WantsUserChain() bool { return e.attr.sampling() && e.attr.wantsUserChain() }
+
+// UserStacks reports whether an event's samples have the stack of user space.
+func (s *Set) UserStacks() bool { return s.userChains.Load() > 0 }
 
 // WantsUserStack reports whether samples are to have something of the stack in user space.
 func (e *Event) WantsUserStack() bool {
@@ -589,6 +599,9 @@ func (e *Event) Release() {
 	e.stop()
 	s.events = slices.DeleteFunc(s.events, func(x *Event) bool { return x == e })
 	s.open.Add(-1)
+	if e.WantsUserChain() {
+		s.userChains.Add(-1)
+	}
 	s.Armed.Note()
 	s.held -= e.mapped
 	if leader := e.leader.Load(); leader != e {

@@ -16,6 +16,7 @@ type Hit struct {
 	Time    int64 // of the kernel's clock
 	IP      uint64
 	Chain   []uint64 // the kernel's stack, innermost first; nil if no event wants it
+	User    []uint64 // the stack of user space
 	Subject *filter.Subject
 }
 
@@ -30,6 +31,7 @@ const (
 	miscCommExec = 1 << 13
 
 	contextKernel = ^uint64(128) + 1 // PERF_CONTEXT_KERNEL
+	contextUser   = ^uint64(512) + 1 // PERF_CONTEXT_USER
 )
 
 // sample appends the record of a hit: perf_output_sample. It runs in handler context.
@@ -62,7 +64,7 @@ func (e *Event) sample(b []byte, h *Hit, period uint64) []byte {
 		b = e.values(b, h.Time)
 	}
 	if a.samples(sampleCallchain) {
-		b = e.chain(b, h.Chain)
+		b = e.chain(b, h)
 	}
 	if a.samples(sampleRaw) {
 		b = raw(b, h.Subject.Entry)
@@ -102,18 +104,28 @@ func (e *Event) identity(b []byte, pid, tid int32, time int64) []byte {
 	return b
 }
 
-// chain appends a kernel's stack, without its mark if there is none.
-func (e *Event) chain(b []byte, ips []uint64) []byte {
-	le := binary.LittleEndian
-	if !e.attr.wantsChain() || len(ips) == 0 {
-		return le.AppendUint64(b, 0)
+// chain appends the stacks, each after its mark: perf_callchain. One that is empty has no mark.
+func (e *Event) chain(b []byte, h *Hit) []byte {
+	le, start, room := binary.LittleEndian, len(b), e.attr.frames()
+	b = le.AppendUint64(b, 0)
+	add := func(mark uint64, ips []uint64) {
+		if len(ips) == 0 {
+			return
+		}
+		ips = ips[:min(len(ips), room)]
+		room -= len(ips)
+		b = le.AppendUint64(b, mark)
+		for _, ip := range ips {
+			b = le.AppendUint64(b, ip)
+		}
 	}
-	ips = ips[:min(len(ips), e.attr.frames())]
-	b = le.AppendUint64(b, uint64(len(ips)+1))
-	b = le.AppendUint64(b, contextKernel)
-	for _, ip := range ips {
-		b = le.AppendUint64(b, ip)
+	if e.attr.wantsChain() {
+		add(contextKernel, h.Chain)
 	}
+	if e.attr.wantsUserChain() {
+		add(contextUser, h.User)
+	}
+	le.PutUint64(b[start:], uint64(len(b)-start)/8-1)
 	return b
 }
 
