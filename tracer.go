@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/fs/anoninode"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
@@ -65,8 +66,30 @@ func (h traceHost) Signal(task uint64, nr int, thread bool) {
 // CallRefused says that a program has refused the call that a task makes.
 func (h traceHost) CallRefused(task uint64, err syscall.Errno) { h.k.Machine.Host().Refuse(task, err) }
 
-// UserIP returns where the thread of a task has made its call.
-func (h traceHost) UserIP(task uint64) (ip uint64, ok bool) { return h.k.Machine.Host().UserIP(task) }
+// UserStack returns the stack in user space of the thread of a task, as perf has it.
+func (h traceHost) UserStack(task uint64, ips []uint64) int {
+	return h.k.Machine.Host().UserStack(task, ips)
+}
+
+// UserTrace returns that stack as entries of the trace have it.
+func (h traceHost) UserTrace(task uint64, ips []uint64) int {
+	return h.k.Machine.Host().UserTrace(task, ips)
+}
+
+// UserFiles returns what finds the files that the thread of a task has mapped.
+func (h traceHost) UserFiles(task uint64) func(ip uint64) (id [20]byte, offset uint64, ok bool) {
+	return h.k.Machine.Host().UserFiles(task)
+}
+
+// UserMappings returns what finds the files that a process has mapped.
+func (h traceHost) UserMappings(pid int32) func(ip uint64) (path string, start uint64) {
+	return h.k.Machine.Host().UserMappings(pid)
+}
+
+// UserRegs returns the registers in user space of the thread of a task.
+func (h traceHost) UserRegs(task uint64) (r abi.Regs, whole, ok bool) {
+	return h.k.Machine.Host().Regs(task)
+}
 
 // EndedTasks returns the tasks of threads that have ended.
 func (h traceHost) EndedTasks() []uint64 { return h.k.Machine.Host().EndedTasks() }

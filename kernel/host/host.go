@@ -209,6 +209,7 @@ type Host struct {
 	tables      sync.Map     // processes with descriptors for Mirror
 	mirrors     atomic.Int64 // calls of Mirror under way
 	awaitClosed atomic.Pointer[func(context.Context) bool]
+	userRegs    atomic.Pointer[UserRegs]
 
 	debugged atomic.Bool // a debugger has stopped the machine
 

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -94,28 +93,4 @@ func (s Signal) blocked() bool {
 	text, ok := proc.Status(s.TID, "SigBlk")
 	mask, err := strconv.ParseUint(text, 16, bits.UintSize)
 	return ok && err == nil && s.Nr > 0 && mask>>(s.Nr-1)&1 != 0
-}
-
-// UserIP returns where the thread for which a task stands has made its call, if it waits for the end of one: the address of the next
-// instruction in user space.
-func (h *Host) UserIP(task uint64) (ip uint64, ok bool) {
-	t := h.taskOf(task)
-	if t == nil {
-		return 0, false
-	}
-	text, err := proc.Read(t.tid, "syscall")
-	if err != nil {
-		return 0, false
-	}
-	return lastAddress(text)
-}
-
-// lastAddress returns the program counter in /proc/PID/syscall, which is the last word; of a thread that runs there is none.
-func lastAddress(text string) (uint64, bool) {
-	words := strings.Fields(text)
-	if len(words) < 3 {
-		return 0, false
-	}
-	ip, err := strconv.ParseUint(words[len(words)-1], 0, 64)
-	return ip, err == nil
 }

@@ -123,9 +123,19 @@ type Host interface {
 	// CallRefused says that a program has had a function fail with err in the call that a task makes: the host does not make it either.
 	// It is called in handler context.
 	CallRefused(task uint64, err syscall.Errno)
-	// UserIP returns where the thread for which a task stands has made its call, if it waits for the end of one. It is called in
-	// handler context.
-	UserIP(task uint64) (ip uint64, ok bool)
+	// UserStack writes the stack in user space of the thread for which a task stands into ips, innermost first, as
+	// perf_callchain_user does, and UserTrace as stack_trace_save_user. They return how many there are, 0 if the thread is in
+	// no call. They are called in handler context.
+	UserStack(task uint64, ips []uint64) int
+	UserTrace(task uint64, ips []uint64) int
+	// UserFiles returns what finds the build id of a file that such a thread has mapped at an address, and the address's offset in the
+	// file.
+	UserFiles(task uint64) func(ip uint64) (id [20]byte, offset uint64, ok bool)
+	// UserMappings returns what finds the path of a file that a process has mapped at an address, and where the mapping begins. The path is
+	// empty where there is none.
+	UserMappings(pid int32) func(ip uint64) (path string, start uint64)
+	// UserRegs returns the registers in user space of such a thread; without whole only IP and SP are known.
+	UserRegs(task uint64) (r abi.Regs, whole, ok bool)
 	// EndedTasks returns the tasks that stand for threads which have ended.
 	EndedTasks() []uint64
 }
@@ -248,6 +258,8 @@ type Tracer struct {
 	listening atomic.Int64 // enabled event files, and users of perf
 	elsewhere atomic.Int64 // of these, by events that are not of probes
 
+	userTraces atomic.Int64 // arrays with the option userstacktrace
+
 	mu          sync.Mutex // event_mutex: guards all below, and fields of Event, EventFile and Array
 	arrays      []*Array   // the global one first
 	definitions *dynevent.Registry
@@ -336,6 +348,7 @@ type cpuScratch struct {
 	perf    perf.Hit
 	program programHit
 	stack   [maxStack]uint64
+	user    [maxStack - 1]uint64
 	_       [64]byte
 }
 

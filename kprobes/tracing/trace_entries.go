@@ -249,17 +249,33 @@ func (c stackClass) printFmt() string {
 	return text
 }
 
-// print is trace_stack_print.
+// appendUser is seq_print_user_ip: where an address is in the file that is mapped there, if file finds one.
+func (a *Array) appendUser(b []byte, ip uint64, file func(ip uint64) (path string, start uint64)) []byte {
+	path, start := file(ip)
+	if path != "" {
+		b = fmt.Appendf(b, "%s[+%#x]", path, ip-start)
+	}
+	if path == "" || a.has(optSymAddr) {
+		b = fmt.Appendf(b, " <%016x>", ip)
+	}
+	return b
+}
+
+// print is trace_stack_print, or trace_user_stack_print.
 func (c stackClass) print(a *Array, b, entry []byte) []byte {
 	b = append(append(b, c.title...), '\n')
+	file := func(uint64) (string, uint64) { return "", 0 }
+	if c.user && a.has(optSymUserobj) {
+		file = a.tracer.conf.Host.UserMappings(int32(binary.LittleEndian.Uint32(entry[8:])))
+	}
 	for callers := entry[16:]; len(callers) >= 8; callers = callers[8:] {
 		ip := binary.LittleEndian.Uint64(callers)
-		if ip == 0 || ip == 1<<64-1 {
+		if ip == 0 || ip == 1<<64-1 && !c.user {
 			break
 		}
 		b = append(b, " => "...)
 		if c.user {
-			b = fmt.Appendf(b, " <%016x>\n", ip) // the file it belongs to is not known
+			b = append(a.appendUser(b, ip, file), '\n')
 			continue
 		}
 		b = append(a.appendSymbol(b, ip, a.has(optSymOffset)), '\n')

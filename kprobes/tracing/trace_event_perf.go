@@ -21,6 +21,7 @@ import (
 type perfUsers struct {
 	events []*perf.Event
 	chains bool // one of them wants the stack of a hit
+	user   bool // one of them wants the stack of user space
 }
 
 func (t *Tracer) newPerf() *perf.Set {
@@ -37,11 +38,17 @@ func (t *Tracer) newPerf() *perf.Set {
 func (t *Tracer) newBPF() *bpf.System {
 	return bpf.New(bpf.Config{
 		CPUs: max(t.conf.PossibleCPUs, t.conf.Machine.CPUs()), CPU: func(vcpu int) int { return t.perf.CPUs[vcpu] },
-		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.Machine.HashPtr, Memory: t.conf.Host.SharedMemory, EndedTasks: t.conf.Host.EndedTasks, UserIP: t.conf.Host.UserIP, Kernel: t.conf.Memory,
+		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.Machine.HashPtr, Memory: t.conf.Host.SharedMemory, EndedTasks: t.conf.Host.EndedTasks, UserStack: t.conf.Host.UserStack, UserFiles: t.conf.Host.UserFiles, UserRegs: t.conf.Host.UserRegs, Kernel: t.conf.Memory,
 		After: t.afterInterrupt, Signal: t.conf.Host.Signal,
 		Print: t.printBPF, Prints: t.wantBPFPrint, Clock: t.perf.Clock,
 		Types: t.conf.RawBTF, Probes: programProbes{t}, KprobeMulti: t.conf.has[release.Fprobes], Verifier612: t.conf.has[release.BPFVerifier612], Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
 	})
+}
+
+// UserStacks reports whether somebody could ask for the stack of user space, or for its registers: a program, an entry of the
+// trace, or a sample.
+func (t *Tracer) UserStacks() bool {
+	return t.userTraces.Load() > 0 || t.bpf.UserStacks() || t.perf.UserStacks()
 }
 
 // Perf returns the events of perf_event_open(2).
@@ -175,7 +182,7 @@ func (e *Event) changePerf(do func([]*perf.Event) []*perf.Event) {
 		e.perf.Store(nil)
 		return
 	}
-	e.perf.Store(&perfUsers{all, slices.ContainsFunc(all, (*perf.Event).WantsChain)})
+	e.perf.Store(&perfUsers{all, slices.ContainsFunc(all, (*perf.Event).WantsChain), slices.ContainsFunc(all, (*perf.Event).WantsUserChain)})
 }
 
 // ParseFilter implements perf.Source.
@@ -200,7 +207,7 @@ func (t *Tracer) parsePerfFilter(text string, members map[string]*field.Member) 
 func (t *Tracer) newPerfHit(trap *abi.Trap, s *filter.Subject, tid int32) *perf.Hit {
 	h := &t.scratch(trap).perf
 	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
-	h.Trap, h.VCPU, h.PID, h.TID, h.Time, h.IP, h.Chain, h.Subject = trap, trap.CPU, int32(uint32(tgid)), tid, trap.Now(), trap.Regs.IP, nil, s
+	h.Trap, h.VCPU, h.PID, h.TID, h.Time, h.IP, h.Chain, h.User, h.Subject = trap, trap.CPU, int32(uint32(tgid)), tid, trap.Now(), trap.Regs.IP, nil, nil, s
 	return h
 }
 
@@ -212,6 +219,9 @@ func (e *Event) perfHit(trap *abi.Trap, s *filter.Subject, users *perfUsers, tid
 	h := e.tracer.newPerfHit(trap, s, tid)
 	if users.chains {
 		h.Chain = e.tracer.unwindPerf(trap, e)
+	}
+	if users.user {
+		h.User = e.tracer.userStack(trap)
 	}
 	for _, p := range users.events {
 		p.Hit(h)

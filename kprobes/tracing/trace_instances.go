@@ -46,6 +46,9 @@ func (t *Tracer) MakeInstance(name string) error {
 	t.generations++
 	a.Name, a.Gen = name, t.generations
 	a.options.inherit(&t.global.options)
+	if a.has(optUserStacktrace) {
+		t.userTraces.Add(1)
+	}
 	a.addAll(t.global.Subsystems(), a.newFile)
 	t.arrays = append(t.arrays, a)
 	return nil
@@ -78,6 +81,7 @@ func (t *Tracer) RemoveInstance(name string) error {
 	if a.has(optPrintkDest) {
 		_ = a.setPrintkDest(false) // fails only for the global array
 	}
+	_ = a.setOption(optUserStacktrace, false)
 	t.arrays = slices.Delete(slices.Clone(t.arrays), i, i+1)
 	a.gone = true
 	// The host's kernel may keep the directory in its cache for a long time.

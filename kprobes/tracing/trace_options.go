@@ -218,6 +218,13 @@ var optionActs = map[option]func(a *Array, on bool){
 	optOverwrite:  func(a *Array, on bool) { a.buffer.SetOverwrite(on) },
 	optRecordCmd:  func(a *Array, _ bool) { a.tracer.updateSaving() },
 	optRecordTGID: func(a *Array, _ bool) { a.tracer.tgids.Grow() },
+	optUserStacktrace: func(a *Array, on bool) {
+		if on {
+			a.tracer.userTraces.Add(1)
+		} else {
+			a.tracer.userTraces.Add(-1)
+		}
+	},
 }
 
 // Option is a file of the directory options.

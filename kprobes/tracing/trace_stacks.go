@@ -21,6 +21,13 @@ func (t *Tracer) unwindRegs(trap *abi.Trap) []uint64 {
 	return ips[:t.conf.Unwinder.Unwind(trap.Task, trap.Regs.IP, ipPast(trap), trap.Regs.SP, ips, nil)]
 }
 
+// userStack returns the stack of user space below the call in which a hit is, as perf has it. It runs in handler context. The
+// result is valid until the vCPU's next hit.
+func (t *Tracer) userStack(trap *abi.Trap) []uint64 {
+	ips := t.cpus[trap.CPU].user[:]
+	return ips[:t.conf.Host.UserStack(trap.Task, ips)]
+}
+
 // unwindEvent returns the stack that the option stacktrace shows for a hit of e: for
 // kprobes and fprobes the one of the pt_regs which their handler got. It runs in handler
 // context.
@@ -133,9 +140,8 @@ func (a *Array) recordStack(trap *abi.Trap, ips []uint64, time int64, flags, pre
 	a.buffer.Commit(trap.CPU, time, en.Buf[:en.N])
 }
 
-// recordUserStack is ftrace_trace_userstack: it records where the task entered the
-// kernel; the frames below that are only known to the host. An int3's hit counts as an
-// NMI, which has no user stack. It runs in handler context.
+// recordUserStack is ftrace_trace_userstack: it records the stack of the task in user space, which a kernel
+// thread has not. An int3's hit counts as an NMI, which has no user stack. It runs in handler context.
 func (a *Array) recordUserStack(trap *abi.Trap, time int64, flags, preempt byte) {
 	t := a.tracer
 	if trap.Preempt&abi.NMIMask != 0 {
@@ -150,14 +156,10 @@ func (a *Array) recordUserStack(trap *abi.Trap, time int64, flags, preempt byte)
 	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(cmdlines.PID(trap)))
 	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
 	en.Word(uint64(uint32(tgid)))
-	stack, err := trap.Mem.ReadU64(trap.Task + abi.TaskStack)
-	ip, err2 := trap.Mem.ReadU64(stack + abi.ThreadSize - abi.RegsSize + abi.RegsIP)
-	if err != nil || err2 != nil || ip >= abi.TaskSizeMax {
-		ip = 0 // a kernel thread
-	}
-	en.Word(ip)
-	for range stackCallers - 1 {
-		en.Word(0)
+	var ips [stackCallers]uint64
+	t.conf.Host.UserTrace(trap.Task, ips[:])
+	for _, ip := range ips {
+		en.Word(ip)
 	}
 	a.buffer.Commit(trap.CPU, time, en.Buf[:en.N])
 }

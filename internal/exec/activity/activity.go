@@ -127,6 +127,7 @@ type Probes interface {
 type Tracer interface {
 	Listening() bool
 	ListeningElsewhere() bool // to what is hit outside the probes
+	UserStacks() bool         // somebody could ask for the stack of user space, or for its registers
 	Forked(parent, child int32)
 	Exited(tid int32)
 	Renamed(tid int32, comm string)

@@ -72,6 +72,12 @@ func (a *Activity) Mirrored(nr uint64) bool {
 	return s != nil && s.has(nr)
 }
 
+// UserStacks reports whether somebody could ask for the stack or the registers with which threads have made their calls.
+func (a *Activity) UserStacks() bool { return a.tracer.UserStacks() }
+
+// SetRegisters sets who knows those registers.
+func (a *Activity) SetRegisters(f host.UserRegs) { a.host.OnUserRegs(f) }
+
 // Told reports whether somebody could see a call that supervisors tell of (Call), by its number
 // on x86-64.
 func (a *Activity) Told(nr uint64) bool { return a.state.Load()&CallBit(nr) != 0 }

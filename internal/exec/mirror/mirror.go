@@ -36,6 +36,7 @@ import (
 	"github.com/kprobefs/kprobefs/internal/exec/calls"
 	"github.com/kprobefs/kprobefs/internal/exec/doorbell"
 	"github.com/kprobefs/kprobefs/internal/exec/hostview"
+	"github.com/kprobefs/kprobefs/internal/exec/registers"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
@@ -70,6 +71,7 @@ type Mirror struct {
 	images   map[int]*image // by process: those that ring
 	lates    map[int]*late  // by process: those that do not ring yet
 	texts    texts
+	regs     registers.Registers
 	wanted   doorbell.Set  // the calls that can be seen
 	callTime host.CallTime // how long a thread is held for the guest
 }
@@ -229,7 +231,10 @@ func (m *Mirror) detachLater(t *tracee) {
 }
 
 // Follow sends the calls to a new machine from now on.
-func (m *Mirror) Follow(a *activity.Activity) { m.activity.Store(a) }
+func (m *Mirror) Follow(a *activity.Activity) {
+	a.SetRegisters(m.regs.Of)
+	m.activity.Store(a)
+}
 
 // Tell sets what counts the calls of threads of which the supervisor need not tell.
 func (m *Mirror) Tell(made func(tid int)) { m.made = made }
@@ -668,6 +673,7 @@ func (w *Call) finish(made host.Made) {
 func (m *Mirror) forget(t *tracee) {
 	t.abort()
 	m.told.Delete(t.tid)
+	m.regs.Forget(t.tid)
 	delete(m.tracees, t.tid)
 	delete(m.held, t)
 	delete(m.later, t)
@@ -843,6 +849,9 @@ func (m *Mirror) handleEntry(t *tracee, info *syscallInfo) {
 		return
 	}
 	a := m.activity.Load()
+	if a != nil && a.UserStacks() {
+		m.regs.Note(t.tid)
+	}
 	row := calls.Rows[info.nr]
 	switch {
 	case row != nil && row.Plain() && m.plain && a != nil && a.Mirrored(row.Guest):

@@ -32,8 +32,14 @@ type Config struct {
 	Now func() int64
 	// Kernel is the kernel's memory, for programs that BPF_PROG_TEST_RUN runs; may be nil.
 	Kernel abi.Memory
-	// UserIP returns where a task has made its call in user space; may be nil.
-	UserIP func(task uint64) (ip uint64, ok bool)
+	// UserStack writes the stack of user space of a task in a call into ips, innermost first, and returns how many there are, 0 if
+	// there is none; may be nil.
+	UserStack func(task uint64, ips []uint64) int
+	// UserFiles returns what finds the build id of a file that such a task has mapped at an address, and the address's offset in the file; may
+	// be nil.
+	UserFiles func(task uint64) func(ip uint64) (id [20]byte, offset uint64, ok bool)
+	// UserRegs returns the registers of such a task in user space; without whole only IP and SP are known. It may be nil.
+	UserRegs func(task uint64) (r abi.Regs, whole, ok bool)
 	// EndedTasks returns the kernel's tasks that have ended for user space, which iterators do not show; may be nil.
 	EndedTasks func() []uint64
 	// Room returns an error if there is no memory for so many more bytes.
@@ -100,7 +106,12 @@ type System struct {
 	sessions atomic.Uint64 // iterators that were made
 
 	timers atomic.Int32 // those who have the time of programs counted
+
+	looking atomic.Int32 // programs that can look at the stack or the registers of user space
 }
+
+// UserStacks reports whether a program can ask for the stack of user space, or for its registers.
+func (s *System) UserStacks() bool { return s.looking.Load() > 0 }
 
 // New returns a System without maps and programs.
 func New(c Config) *System {
@@ -473,6 +484,9 @@ func (s *System) unref(object any) (ends []func()) {
 // unload ends a program to which nothing refers.
 func (s *System) unload(p *Prog) (ends []func()) {
 	delete(s.progs.all, p.id)
+	if p.looks() {
+		s.looking.Add(-1)
+	}
 	for _, m := range p.maps {
 		ends = append(ends, s.unref(m)...)
 	}

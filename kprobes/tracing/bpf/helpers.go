@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -76,6 +76,7 @@ type helper struct {
 const (
 	helperTailCall         = 12
 	helperReadString       = 45
+	helperGetStackID       = 27
 	helperGetStack         = 67
 	helperReadUserString   = 114
 	helperReadKernelString = 115
@@ -102,6 +103,7 @@ const (
 	helperKallsymsName     = 179
 	helperBranchRecords    = 119
 	helperTaskStack        = 141
+	helperTaskRegs         = 175
 	helperPercpuPtr        = 153
 	helperFindByName       = 167
 	helperSysClose         = 168
@@ -138,12 +140,12 @@ func helperTable() map[int32]*helper {
 		15:                  {"bpf_get_current_uid_gid", func(r *run, _ *[5]uint64) uint64 { return r.hit.UID }, retInteger, [5]argType{}, false},
 		16:                  {"bpf_get_current_comm", (*run).currentComm, retInteger, [5]argType{argUninitMem, argSize}, false},
 		25:                  {"bpf_perf_event_output", (*run).perfOutput, retInteger, [5]argType{argCtx, argMap, any_, argMem, argSizeOrZero}, true},
-		27:                  {"bpf_get_stackid", (*run).stackID, retInteger, [5]argType{argCtx, argMap, any_}, true},
+		helperGetStackID:    {"bpf_get_stackid", (*run).stackID, retInteger, [5]argType{argCtx, argMap, any_}, true},
 		35:                  {"bpf_get_current_task", func(r *run, _ *[5]uint64) uint64 { return r.hit.Trap.Task }, retInteger, [5]argType{}, true},
 		37:                  {"bpf_current_task_under_cgroup", (*run).underCgroup, retInteger, [5]argType{argMap, any_}, false},
 		42:                  {"bpf_get_numa_node_id", func(*run, *[5]uint64) uint64 { return 0 }, retInteger, [5]argType{}, false},
 		45:                  {"bpf_probe_read_str", (*run).probeReadString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
-		67:                  {"bpf_get_stack", (*run).getStack, retInteger, [5]argType{argCtx, argUninitMem, argSizeOrZero, any_}, true},
+		helperGetStack:      {"bpf_get_stack", (*run).getStack, retInteger, [5]argType{argCtx, argUninitMem, argSizeOrZero, any_}, true},
 		80:                  {"bpf_get_current_cgroup_id", func(*run, *[5]uint64) uint64 { return 1 }, retInteger, [5]argType{}, false},
 		87:                  {"bpf_map_push_elem", (*run).mapPush, retInteger, [5]argType{argMap, argValue, any_}, false},
 		88:                  {"bpf_map_pop_elem", (*run).mapPop, retInteger, [5]argType{argMap, argUninitValue}, false},
@@ -203,7 +205,7 @@ func helperTable() map[int32]*helper {
 		helperBranchRecords: {"bpf_read_branch_records", branchRecords, retInteger, [5]argType{argCtx, argMemOrNull, argSizeOrZero, any_}, true},
 		helperPercpuPtr:     {"bpf_per_cpu_ptr", (*run).unreachable, retMemOrNull, [5]argType{argPercpu, any_}, false},
 		154:                 {"bpf_this_cpu_ptr", (*run).unreachable, retMemOrNull, [5]argType{argPercpu}, false},
-		175:                 {"bpf_task_pt_regs", (*run).taskRegs, retRegs, [5]argType{argTask}, true},
+		helperTaskRegs:      {"bpf_task_pt_regs", (*run).taskRegs, retRegs, [5]argType{argTask}, true},
 		helperFindVMA:       {"bpf_find_vma", (*run).findVMA, retInteger, [5]argType{argTask, any_, argFunc, argStackOrNull, any_}, false},
 		helperCopyFromTask:  {"bpf_copy_from_user_task", (*run).copyFromTask, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_, argTask, any_}, true},
 		helperKptrXchg:      {"bpf_kptr_xchg", (*run).unreachable, retMemOrNull, [5]argType{argKptr, argStructOrNull}, false},
@@ -223,6 +225,20 @@ func helperTable() map[int32]*helper {
 // prints reports whether the instruction calls a helper that writes into the trace.
 func (i insn) prints() bool {
 	return i.code == classJMP|jmpCALL && i.src == 0 && (i.imm == 6 || i.imm == 177)
+}
+
+// looks reports whether the program calls a helper that looks at the stack or the registers of user space.
+func (p *Prog) looks() bool {
+	return slices.ContainsFunc(p.insns, func(i insn) bool {
+		if i.code != classJMP|jmpCALL || i.src != 0 {
+			return false
+		}
+		switch i.imm {
+		case helperGetStackID, helperGetStack, helperTaskStack, helperTaskRegs:
+			return true
+		}
+		return false
+	})
 }
 
 // funcArg is bpf_get_func_arg: it stores an argument of the traced function.
@@ -592,105 +608,6 @@ func (r *run) perfReadValue(a *[numArgs]uint64) uint64 {
 		binary.LittleEndian.PutUint64(to[16:], running)
 	}
 	return errno(err)
-}
-
-// Flags of bpf_get_stackid and bpf_get_stack.
-const (
-	stackSkip  = 0xff
-	stackUser  = 1 << 8
-	stackFast  = 1 << 9
-	stackReuse = 1 << 10
-	stackBuild = 1 << 11
-)
-
-// frameList returns the kernel's stack, or user space's, without the innermost frames that flags say, at most n.
-func (r *run) frameList(flags uint64, n int) []uint64 {
-	var ips []uint64
-	switch {
-	case flags&stackUser != 0:
-		ips = r.userFrames()
-	case r.hit.Chain != nil:
-		ips = r.hit.Chain()
-	}
-	ips = ips[min(int(flags&stackSkip), len(ips)):]
-	return ips[:min(n, len(ips))]
-}
-
-// userFrames returns the stack of user space, of which only the innermost frame is known: the registers that lead to the others
-// are the host's.
-func (r *run) userFrames() []uint64 {
-	if r.sys.conf.UserIP == nil {
-		return nil
-	}
-	ip, ok := r.sys.conf.UserIP(r.hit.Trap.Task)
-	if !ok {
-		return nil
-	}
-	return []uint64{ip}
-}
-
-var stackSeed = maphash.MakeSeed()
-
-// stackID is bpf_get_stackid. It fails with EFAULT if there is no stack.
-func (r *run) stackID(a *[numArgs]uint64) uint64 {
-	m, flags := r.mapAt(a[1]), a[2]
-	if m == nil || m.kind != mapStackTrace || flags&^uint64(stackSkip|stackUser|stackFast|stackReuse) != 0 {
-		return errno(syscall.EINVAL)
-	}
-	ips := r.frameList(flags, m.value/8)
-	if len(ips) == 0 {
-		return errno(syscall.EFAULT)
-	}
-	b := binary.LittleEndian.AppendUint64(nil, uint64(len(ips)))
-	for _, ip := range ips {
-		b = binary.LittleEndian.AppendUint64(b, ip)
-	}
-	id := int(maphash.Bytes(stackSeed, b) % uint64(m.entries))
-	to := m.slot(id)
-	switch {
-	case bytes.Equal(to[:len(b)], b):
-		return uint64(id)
-	case binary.LittleEndian.Uint64(to) != 0 && flags&stackReuse == 0:
-		return errno(syscall.EEXIST)
-	}
-	clear(to)
-	copy(to, b)
-	return uint64(id)
-}
-
-// getStack is bpf_get_stack. It returns the number of bytes.
-func (r *run) getStack(a *[numArgs]uint64) uint64 {
-	flags, n := a[3], int(uint32(a[2]))
-	to := r.fetch(a[1], n)
-	if to == nil {
-		return 0
-	}
-	clear(to)
-	switch {
-	case flags&^uint64(stackSkip|stackUser|stackBuild) != 0, n%8 != 0, flags&stackBuild != 0 && flags&stackUser == 0:
-		return errno(syscall.EINVAL)
-	case flags&stackBuild != 0:
-		return errno(syscall.EFAULT)
-	}
-	ips := r.frameList(flags, n/8)
-	if len(ips) == 0 && n > 0 {
-		return errno(syscall.EFAULT)
-	}
-	for i, ip := range ips {
-		binary.LittleEndian.PutUint64(to[8*i:], ip)
-	}
-	return uint64(8 * len(ips))
-}
-
-// taskStack is bpf_get_task_stack: the stack of the task that runs the program. Others' cannot be walked while they are not stopped.
-func (r *run) taskStack(a *[numArgs]uint64) uint64 {
-	if a[0] != r.hit.Trap.Task {
-		if to := r.fetch(a[1], int(uint32(a[2]))); to != nil {
-			clear(to)
-		}
-		return errno(syscall.EFAULT)
-	}
-	return r.getStack(a)
 }
 
 func (r *run) ringOf(addr uint64) (*Map, bool) {

@@ -38,17 +38,18 @@ const (
 
 // Flags of maps (map_flags).
 const (
-	flagNoPrealloc  = 1 << 0
-	flagNoCommonLRU = 1 << 1
-	flagNUMANode    = 1 << 2
-	flagReadOnly    = 1 << 3 // for programs of user space
-	flagWriteOnly   = 1 << 4
-	flagZeroSeed    = 1 << 6
-	flagClone       = 1 << 9
-	flagProgRead    = 1 << 7
-	flagProgWrite   = 1 << 8
-	flagMmapable    = 1 << 10
-	flagInnerMap    = 1 << 12
+	flagNoPrealloc   = 1 << 0
+	flagNoCommonLRU  = 1 << 1
+	flagNUMANode     = 1 << 2
+	flagReadOnly     = 1 << 3 // for programs of user space
+	flagWriteOnly    = 1 << 4
+	flagStackBuildID = 1 << 5
+	flagZeroSeed     = 1 << 6
+	flagClone        = 1 << 9
+	flagProgRead     = 1 << 7
+	flagProgWrite    = 1 << 8
+	flagMmapable     = 1 << 10
+	flagInnerMap     = 1 << 12
 )
 
 // Flags of an update.
@@ -179,7 +180,7 @@ var allowedFlags = map[MapType]uint32{
 	mapProgArray:      flagNUMANode | flagReadOnly | flagWriteOnly,
 	mapPerfEventArray: flagNUMANode | flagReadOnly | flagWriteOnly | 1<<11, // PRESERVE_ELEMS
 	mapArrayOfMaps:    flagNUMANode | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
-	mapStackTrace:     flagNUMANode | flagReadOnly | flagWriteOnly,
+	mapStackTrace:     flagNUMANode | flagReadOnly | flagWriteOnly | flagStackBuildID,
 	mapCgroupArray:    flagNUMANode | flagReadOnly | flagWriteOnly,
 	mapLPMTrie:        flagNoPrealloc | flagNUMANode | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
 	mapQueue:          flagNUMANode | flagReadOnly | flagWriteOnly | flagProgRead | flagProgWrite,
@@ -196,7 +197,6 @@ func (m *mapSpec) check() error {
 	const (
 		maxKmalloc = 4 << 20  // KMALLOC_MAX_SIZE
 		maxPerCPU  = 32 << 10 // PCPU_MIN_UNIT_SIZE
-		maxFrames  = 127      // kernel.perf_event_max_stack
 		maxStorage = 0xffa0   // BPF_LOCAL_STORAGE_MAX_VALUE_SIZE
 		functions  = 15       // of a bloom filter, in map_extra
 	)
@@ -222,7 +222,8 @@ func (m *mapSpec) check() error {
 		bad = m.entries == 0 || m.flags&flagNoPrealloc == 0 || m.key < 5 || m.key > 4+256 || m.value == 0
 		big = m.value > maxKmalloc-256
 	case m.kind == mapStackTrace:
-		bad = m.key != 4 || m.entries == 0 || m.value < 8 || m.value%8 != 0 || m.value/8 > maxFrames
+		size := m.frameSize()
+		bad = m.key != 4 || m.entries == 0 || m.value < 8 || m.value%size != 0 || m.value/size > maxCallers
 	case m.kind.hash():
 		bad = m.key == 0 || m.value == 0 || m.entries == 0
 		big = m.key+m.value >= maxKmalloc || m.kind.perCPU() && m.value > maxPerCPU

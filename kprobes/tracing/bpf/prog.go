@@ -116,6 +116,9 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 	if p.attachProg != nil {
 		s.ref(p.attachProg)
 	}
+	if p.looks() {
+		s.looking.Add(1)
+	}
 	p.id = s.progs.add(p)
 	return Result{Object: p}, nil
 }

@@ -84,6 +84,8 @@ type run struct {
 	out    perf.Hit                       // of perfOutput
 	sample filter.Subject                 // the same
 	fault  string                         // why it was ended, or ""
+
+	callers [maxCallers]uint64 // of userFrames
 }
 
 // execute runs a program, and returns what it returns. The caller holds mem.

@@ -7,13 +7,31 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// taskRegs is bpf_task_pt_regs: the registers with which a task has entered the kernel, at the top of its stack.
+// taskRegs is bpf_task_pt_regs: the registers with which a task has entered the kernel, at the top of its stack. The arguments of a call are there
+// from its entry on, as it has them here; what else user space has there is filled in now.
 func (r *run) taskRegs(a *[numArgs]uint64) uint64 {
 	stack, err := r.hit.Trap.Mem.ReadU64(a[0] + abi.TaskStack)
 	if err != nil {
 		return 0
 	}
-	return stack + abi.ThreadSize - uint64(unsafe.Sizeof(abi.Regs{}))
+	at := stack + abi.ThreadSize - uint64(unsafe.Sizeof(abi.Regs{}))
+	if r.sys.conf.UserRegs == nil {
+		return at
+	}
+	user, whole, ok := r.sys.conf.UserRegs(a[0])
+	if !ok {
+		return at
+	}
+	regs := abi.Regs{}
+	if r.hit.Trap.Mem.ReadAt(at, regs.Bytes()) != nil {
+		return at
+	}
+	regs.IP, regs.SP, regs.CX = user.IP, user.SP, user.IP // syscall leaves the address of the next instruction in rcx
+	if whole {
+		regs.BP, regs.BX, regs.R12, regs.R13, regs.R14, regs.R15 = user.BP, user.BX, user.R12, user.R13, user.R14, user.R15
+	}
+	_ = r.hit.Trap.Mem.WriteAt(at, regs.Bytes())
+	return at
 }
 
 // findVMA is bpf_find_vma: no task of the emulated kernel has memory that is described there.

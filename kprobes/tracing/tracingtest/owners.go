@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
 
@@ -47,8 +48,24 @@ func (Owners) Signal(uint64, int, bool) {}
 // CallRefused has no call to refuse.
 func (Owners) CallRefused(uint64, syscall.Errno) {}
 
-// UserIP knows of no call.
-func (Owners) UserIP(uint64) (ip uint64, ok bool) { return 0, false }
+// UserStack knows of no call.
+func (Owners) UserStack(uint64, []uint64) int { return 0 }
+
+// UserTrace knows of no call.
+func (Owners) UserTrace(uint64, []uint64) int { return 0 }
+
+// UserFiles knows of no file.
+func (Owners) UserFiles(uint64) func(ip uint64) (id [20]byte, offset uint64, ok bool) {
+	return func(uint64) (id [20]byte, offset uint64, ok bool) { return id, 0, false }
+}
+
+// UserMappings knows of no file.
+func (Owners) UserMappings(int32) func(ip uint64) (path string, start uint64) {
+	return func(uint64) (string, uint64) { return "", 0 }
+}
+
+// UserRegs knows of no call.
+func (Owners) UserRegs(uint64) (r abi.Regs, whole, ok bool) { return r, false, false }
 
 // EndedTasks returns none.
 func (Owners) EndedTasks() []uint64 { return nil }
