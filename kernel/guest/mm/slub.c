@@ -7,35 +7,13 @@
 #include <linux/sched.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/slub_def.h>
 #include <linux/string.h>
 #include <linux/random.h>
 #include <trace/events/kmem.h>
 
-struct kmem_cache_cpu { void **freelist; unsigned long tid; struct page *slab; unsigned long __pad; } __aligned(32);
-
 /* No two CPUs ever have the same tid: a task that moves to another one before its cmpxchg has to begin again. */
 #define TID_STEP NR_CPUS
-struct kmem_cache {
-	struct kmem_cache_cpu *cpu_slab;
-	slab_flags_t flags;
-	unsigned long min_partial;
-	unsigned int size, object_size;
-	unsigned long reciprocal_size;
-	unsigned int offset, cpu_partial, cpu_partial_slabs;
-	unsigned int order, objects;
-	gfp_t allocflags;
-	int refcount;
-	void (*ctor)(void *);
-	unsigned int inuse, align, red_left_pad;
-	const char *name;		/* 96, as in 6.1 */
-	struct list_head list;		/* 104 */
-	raw_spinlock_t list_lock;
-	unsigned long nr_partial, nr_slabs;
-	struct list_head partial;
-};
-static_assert(offsetof(struct kmem_cache, object_size) == 28, "kmem_cache");
-static_assert(offsetof(struct kmem_cache, ctor) == 72, "kmem_cache");
-static_assert(offsetof(struct kmem_cache, name) == 96, "kmem_cache");
 
 static struct kmem_cache boot_cache;
 static struct kmem_cache *kmem_cache = &boot_cache;

@@ -706,8 +706,11 @@ noinline __noclone int __sys_getpeername(int fd, struct sockaddr __user *usockad
 
 noinline __noclone int sock_setsockopt(struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen)
 {
+	struct linger linger;
 	int val = 0, err = host_result(-ENOPROTOOPT);
 
+	if (!err && optname == SO_LINGER && !copy_from_user(&linger, optval, sizeof(linger)) && linger.l_onoff)
+		sock->sk->sk_lingertime = (unsigned long)(unsigned int)linger.l_linger * HZ;
 	if (err || (optname != SO_REUSEADDR && optname != SO_REUSEPORT) || copy_from_user(&val, optval, sizeof(val)))
 		return err;
 	if (optname == SO_REUSEADDR)

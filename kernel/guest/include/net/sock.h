@@ -23,6 +23,7 @@
 #define SOCK_CLOEXEC O_CLOEXEC
 #define SOL_SOCKET 1
 #define SO_REUSEADDR 2
+#define SO_LINGER 13
 #define SO_REUSEPORT 15
 #define SK_CAN_REUSE 1
 #define IPPROTO_TCP 6
@@ -34,6 +35,11 @@
 #define SHUTDOWN_MASK 3
 
 enum socket_state { SS_FREE, SS_UNCONNECTED, SS_CONNECTING, SS_CONNECTED, SS_DISCONNECTING };
+
+struct linger {
+	int l_onoff;
+	int l_linger; // seconds
+};
 
 struct sockaddr {
 	u16 sa_family;
@@ -180,6 +186,8 @@ struct sock {
 	wait_queue_head_t *sk_wq;
 	u8 sk_shutdown;
 	u16 sk_type, sk_protocol;
+	u16 sk_gso_max_segs; // at most this many segments are sent at once; set when the connection begins
+	unsigned long sk_lingertime; // jiffies that close(2) waits for data to be sent, of SO_LINGER
 	int sk_err;
 	bool dead; // has no file any more
 	bool sk_host; // mirrors one of the host: what its protocol does, the host's kernel does
@@ -189,6 +197,7 @@ struct sock {
 	void (*sk_write_space)(struct sock *sk);
 	int sk_rcvbuf, sk_sndbuf;
 	atomic_t sk_rmem_alloc, sk_wmem_alloc;
+	int sk_wmem_queued; // truesize of sk_write_queue
 	struct timer_list sk_timer;
 	u32 sk_ack_backlog, sk_max_ack_backlog;
 
@@ -258,6 +267,7 @@ static_assert(offsetof(struct tcp_sock, bytes_received) == 1408 && offsetof(stru
 	offsetof(struct tcp_sock, write_seq) == 1812 && offsetof(struct tcp_sock, total_retrans) == 2104, "struct tcp_sock");
 
 #define TCP_MSS 8192 // bytes per segment
+#define GSO_MAX_SEGS 65535
 
 // The protocol of a socket for which none was asked is that of its type.
 static inline int inet_protocol(int type, int protocol)
@@ -350,6 +360,21 @@ void sk_error_report(struct sock *sk);
 void sock_wfree(struct sk_buff *skb);
 void sock_rfree(struct sk_buff *skb);
 void skb_set_owner_w(struct sk_buff *skb, struct sock *sk);
+
+// tcp_add_write_queue_tail queues what is to be sent, and kept until it is acknowledged.
+static inline void tcp_add_write_queue_tail(struct sock *sk, struct sk_buff *skb)
+{
+	skb_set_owner_w(skb, sk);
+	__skb_queue_tail(&sk->sk_write_queue, skb);
+	sk->sk_wmem_queued += skb->truesize;
+}
+
+static inline void tcp_unlink_write_queue(struct sk_buff *skb, struct sock *sk)
+{
+	__skb_unlink(skb, &sk->sk_write_queue);
+	sk->sk_wmem_queued -= skb->truesize;
+}
+
 void skb_set_owner_r(struct sk_buff *skb, struct sock *sk);
 int sk_wait_data(struct sock *sk, long *timeo);
 int sk_stream_wait_memory(struct sock *sk, long *timeo);

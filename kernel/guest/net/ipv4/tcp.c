@@ -35,7 +35,7 @@ void tcp_write_queue_purge(struct sock *sk)
 	struct sk_buff *skb;
 
 	while ((skb = skb_peek(&sk->sk_write_queue))) {
-		__skb_unlink(skb, &sk->sk_write_queue);
+		tcp_unlink_write_queue(skb, sk);
 		consume_skb(skb);
 	}
 }
@@ -92,8 +92,7 @@ noinline __noclone void tcp_skb_entail(struct sock *sk, struct sk_buff *skb)
 
 	tcb->seq = tcb->end_seq = tcp_sk(sk)->write_seq;
 	tcb->tcp_flags = TCPHDR_ACK;
-	skb_set_owner_w(skb, sk);
-	__skb_queue_tail(&sk->sk_write_queue, skb);
+	tcp_add_write_queue_tail(sk, skb);
 }
 
 // unsent_tail returns the last segment if it has not been sent and has space.

@@ -42,7 +42,7 @@ static __noipa int tcp_ack(struct sock *sk, const struct sk_buff *skb, int flag)
 	inet_csk(sk)->icsk_retransmits = 0;
 	while ((sent = skb_peek(&sk->sk_write_queue)) && !after(TCP_SKB_CB(sent)->end_seq, ack) &&
 	       before(TCP_SKB_CB(sent)->seq, tcp_sk(sk)->snd_nxt)) {
-		__skb_unlink(sent, &sk->sk_write_queue);
+		tcp_unlink_write_queue(sent, sk);
 		consume_skb(sent);
 	}
 	if (inet_csk(sk)->icsk_ca_state != TCP_CA_Open)

@@ -152,6 +152,7 @@ noinline __noclone struct sock *tcp_create_openreq_child(const struct sock *sk, 
 	if (!child)
 		return NULL;
 	tcp_sk(child)->mss_cache = TCP_MSS;
+	child->sk_gso_max_segs = GSO_MAX_SEGS;
 	timer_setup(&child->sk_timer, tcp_write_timer, 0);
 	inet_sk(child)->inet_dport = tcp_hdr(skb)->source;
 	tcp_sk(child)->rcv_nxt = tcp_sk(child)->rcv_wup = tcp_sk(child)->copied_seq = TCP_SKB_CB(skb)->seq + 1;

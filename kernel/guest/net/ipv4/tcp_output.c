@@ -110,8 +110,7 @@ static __always_inline struct sk_buff *queue_control(struct sock *sk, u8 flags)
 	TCP_SKB_CB(skb)->seq = tcp_sk(sk)->write_seq++;
 	TCP_SKB_CB(skb)->end_seq = tcp_sk(sk)->write_seq;
 	TCP_SKB_CB(skb)->tcp_flags = flags;
-	skb_set_owner_w(skb, sk);
-	__skb_queue_tail(&sk->sk_write_queue, skb);
+	tcp_add_write_queue_tail(sk, skb);
 	return skb;
 }
 
@@ -120,6 +119,7 @@ int tcp_connect(struct sock *sk)
 {
 	struct sk_buff *skb;
 
+	sk->sk_gso_max_segs = GSO_MAX_SEGS;
 	if (sk->sk_host) {
 		tcp_sk(sk)->snd_nxt = ++tcp_sk(sk)->write_seq;
 		return 0;
