@@ -733,7 +733,7 @@ var Changes = [features]Change{
 	},
 	BPFVerifier612: {
 		Subject: bpf, Since: Linux6_12,
-		What:   "programs of type syscall may store constants into their context, sleepable programs may have queues and stacks and may not be a tracepoint's, and the verifier says otherwise that a helper is for other types and which numbers may be returned; there are the instructions of `-mcpu=v4` that 6.1 refuses (loads and moves that extend a sign, `bswap`, quotients with a sign)",
-		Source: "Debian's kernels: `clients.TestClients`, sections bpf-6.12, bpf-v4 and bpf-v4-6.12",
+		What:   "programs of type syscall may store constants into their context, sleepable programs may have queues and stacks and may not be a tracepoint's, and the verifier says otherwise that a helper is for other types and which numbers may be returned; numbers, stacks, callbacks and the precision of numbers are followed as 6.12 does, with its words for states; there are the instructions of `-mcpu=v4` that 6.1 refuses (loads and moves that extend a sign, `bswap`, quotients with a sign)",
+		Source: "Debian's kernels: `clients.TestClients`, sections bpf-6.12, bpf-verifier-6.12, bpf-v4 and bpf-v4-6.12",
 	},
 }

@@ -51,7 +51,7 @@ func (v *verifier) storeInsn(s *state, i insn) error {
 	p := s.regs()[i.dst]
 	if p.typ == regCtx && (v.prog.kind != ProgSyscall || i.class() == classST && !v.v612 || i.mode() == modeAtomic) {
 		switch {
-		case i.class() == classST:
+		case i.class() == classST && !v.v612:
 			return v.refuse(syscall.EACCES, "BPF_ST stores into R%d ctx is not allowed", i.dst)
 		case i.mode() == modeAtomic:
 			return v.refuse(syscall.EACCES, "BPF_ATOMIC stores into R%d ctx is not allowed", i.dst)
@@ -121,7 +121,7 @@ func (v *verifier) access(s *state, a access) error {
 			return err
 		}
 		if a.to >= 0 && a.size < 8 && s.regs()[a.to].typ == regScalar {
-			s.regs()[a.to].loaded(a)
+			v.loaded(&s.regs()[a.to], a)
 		}
 		return nil
 	case regMapValue:
@@ -149,23 +149,23 @@ func (v *verifier) access(s *state, a access) error {
 		return err
 	}
 	if a.size < 8 && loaded.typ == regScalar {
-		loaded.loaded(a)
+		v.loaded(&loaded, a)
 	}
 	s.regs()[a.to].become(loaded)
 	return nil
 }
 
 // loaded makes a number what a load of fewer than 8 bytes makes of it.
-func (v *value) loaded(a access) {
+func (v *verifier) loaded(n *value, a access) {
 	if a.signed {
-		v.extend(8 * a.size)
+		n.extend(8 * a.size)
 	} else {
-		v.truncate(a.size)
+		v.truncate(n, a.size)
 	}
 }
 
 func (v *verifier) invalid(p value, a access) error {
-	return v.refuse(syscall.EACCES, "R%d invalid mem access '%s'", a.reg, regNames[p.typ])
+	return v.refuse(syscall.EACCES, "R%d invalid mem access '%s'", a.reg, v.typeName(p.typ))
 }
 
 // contextAccess is an access to the program's first argument.

@@ -135,7 +135,7 @@ func (v *verifier) passesMemory(s *state, r, size int) bool {
 		}
 	}
 	if !reg.isMemory() {
-		v.log.printf("R%d type=%s expected=%s\n", r, regNames[reg.typ], regNames[regStack])
+		v.log.printf("R%d type=%s expected=%s\n", r, v.typeName(reg.typ), v.typeName(regStack))
 		return false
 	}
 	read, write := helperCall{}, helperCall{uninit: true}
@@ -184,24 +184,47 @@ func (v *verifier) global(n int) bool {
 	return f != nil && f.vlen == funcGlobal
 }
 
-// globals verifies the global functions that the program calls: do_check_subprogs.
+// globals verifies the global functions of the program, and on 6.12 those that are called by what was verified: do_check_subprogs.
 func (v *verifier) globals() error {
-	for n := 1; n < len(v.starts); n++ {
-		if !v.global(n) {
-			continue
-		}
-		f := newFunction(0, -1, v.starts[n])
-		if err := v.takes(f, n); err != nil {
-			return err
-		}
-		if err := v.paths(f); err != nil {
-			return err
-		}
-		if v.log.verbose() {
-			v.log.printf("Func#%d is safe for any args that match its prototype\n", n)
+	verified := map[int]bool{}
+	for again := true; again; {
+		again = false
+		for n := 1; n < len(v.starts); n++ {
+			if !v.global(n) || verified[n] || v.v612 && !v.called[n] {
+				continue
+			}
+			if err := v.verifyGlobal(n); err != nil {
+				return err
+			}
+			verified[n], again = true, v.v612
 		}
 	}
 	return nil
+}
+
+// verifyGlobal follows a global function with all arguments that its types allow.
+func (v *verifier) verifyGlobal(n int) error {
+	f := newFunction(0, -1, v.starts[n])
+	if err := v.takes(f, n); err != nil {
+		return err
+	}
+	if err := v.paths(f); err != nil {
+		return err
+	}
+	switch {
+	case !v.log.verbose():
+	case v.v612:
+		v.log.printf("Func#%d ('%s') is safe for any args that match its prototype\n", n, v.functionName(n))
+	default:
+		v.log.printf("Func#%d is safe for any args that match its prototype\n", n)
+	}
+	return nil
+}
+
+// functionName returns the name of a function of the program.
+func (v *verifier) functionName(n int) string {
+	t, _ := v.prototype(v.prog.funcs.word(n, 4))
+	return v.prog.btf.types.nameAt(t.name)
 }
 
 // takes is btf_prepare_func_args: it gives a global function all arguments that its types allow.
@@ -262,10 +285,18 @@ func (v *verifier) takes(f *function, n int) error {
 
 // skip follows the call of a global function: all that is known after it is that it returns a number.
 func (v *verifier) skip(s *state, n int, matches bool) error {
-	if !matches {
+	switch {
+	case !matches && v.v612:
+		return v.refuse(syscall.EINVAL, "Caller passes invalid args into func#%d ('%s')", n, v.functionName(n))
+	case !matches:
 		return v.refuse(syscall.EINVAL, "Caller passes invalid args into func#%d", n)
-	}
-	if v.log.verbose() {
+	case v.v612:
+		v.log.printf("Func#%d ('%s') is global and assumed valid.\n", n, v.functionName(n))
+		if v.called == nil {
+			v.called = map[int]bool{}
+		}
+		v.called[n] = true
+	case v.log.verbose():
 		v.log.printf("Func#%d is global and valid. Skipping.\n", n)
 	}
 	for r := range numArgs + 1 {

@@ -24,8 +24,11 @@ func (v *verifier) branch(s *state, i insn) error {
 	} else if i.src != 0 {
 		return v.refuse(syscall.EINVAL, "BPF_JMP/JMP32 uses reserved fields")
 	}
+	if v.v612 {
+		v.comparesStack(s, i)
+	}
 	target := s.pc + int(i.off)
-	if known := decided(i, &regs[i.dst], &other); known >= 0 {
+	if known := v.decided(i, &regs[i.dst], &other); known >= 0 {
 		if err := v.decide(s, i); err != nil {
 			return err
 		}
@@ -37,11 +40,19 @@ func (v *verifier) branch(s *state, i insn) error {
 		}
 		return nil
 	}
+	var links []link
+	if v.v612 {
+		links = v.links(s, i)
+	}
 	then, err := v.later(s, target)
 	if err != nil {
 		return err
 	}
-	learn(i, then, s)
+	if v.v612 {
+		v.learn(i, then, s, links)
+	} else {
+		learn(i, then, s)
+	}
 	if d := regs[i.dst]; d.typ.mayBeNull() && !i.fromRegister() && i.imm == 0 && (i.op() == jmpJEQ || i.op() == jmpJNE) && i.class() == classJMP {
 		s.isNull(d, i.op() == jmpJNE)
 		then.isNull(d, i.op() == jmpJEQ)
@@ -53,8 +64,11 @@ func (v *verifier) branch(s *state, i insn) error {
 }
 
 // decided returns 1 if a jump is always followed, 0 if it never is, and -1 otherwise.
-func decided(i insn, d, other *value) int {
+func (v *verifier) decided(i insn, d, other *value) int {
 	narrow := i.class() == classJMP32
+	if v.v612 {
+		return decided612(i.op(), d, other, narrow)
+	}
 	switch {
 	case other.typ != regScalar || !other.isConst() && !(narrow && other.lower().isConst()):
 		return -1
@@ -130,13 +144,13 @@ func (v *verifier) exit(s *state, at int) (done bool, err error) {
 	ret := s.regs()[r0]
 	if s.top().async == 0 && v.function(s.top().entry) > 0 {
 		if ret.typ != regScalar {
-			return false, v.refuse(syscall.EINVAL, "At subprogram exit the register R0 is not a scalar value (%s)", regNames[ret.typ])
+			return false, v.refuse(syscall.EINVAL, "At subprogram exit the register R0 is not a scalar value (%s)", v.typeName(ret.typ))
 		}
 		return true, nil
 	}
 	if s.top().async > 0 {
 		if ret.typ != regScalar {
-			return false, v.refuse(syscall.EINVAL, "In async callback the register R0 is not a known value (%s)", regNames[ret.typ])
+			return false, v.refuse(syscall.EINVAL, "In async callback the register R0 is not a known value (%s)", v.typeName(ret.typ))
 		}
 		return true, v.inRange(ret, "async callback", 0)
 	}
@@ -167,6 +181,10 @@ func (v *verifier) leave(s *state) error {
 			return err
 		}
 	}
+	back := f.site + 1
+	if v.v612 && f.callback {
+		back = f.site
+	}
 	if v.log.verbose() {
 		v.log.printf("returning from callee:\n%s\n", v.text(f, len(s.frames)-1, true))
 	}
@@ -175,11 +193,14 @@ func (v *verifier) leave(s *state) error {
 		s.regs()[r0] = *ret
 		s.top().refs = f.refs
 	}
-	s.pc = f.site + 1
+	s.pc = back
 	if v.log.verbose() {
 		v.log.printf("to caller at %d:\n%s\n", s.pc, v.text(s.top(), len(s.frames)-1, true))
 	}
 	v.arrived = true
+	if v.v612 && f.callback {
+		v.widen(s)
+	}
 	return nil
 }
 
@@ -193,7 +214,7 @@ func (v *verifier) returned(r value) error {
 		mask = iterRetry
 	}
 	if r.typ != regScalar {
-		return v.refuse(syscall.EINVAL, "At program exit the register R0 is not a known value (%s)", regNames[r.typ])
+		return v.refuse(syscall.EINVAL, "At program exit the register R0 is not a known value (%s)", v.typeName(r.typ))
 	}
 	return v.inRange(r, "program exit", mask)
 }

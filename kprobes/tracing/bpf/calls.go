@@ -94,6 +94,17 @@ func (p *Prog) atFunction() bool {
 // the log.
 const memTypes = "fp, pkt, pkt_meta, map_key, map_value, mem, alloc_mem, buf"
 
+// memTypes612 are the same in 6.12's.
+const memTypes612 = "fp, pkt, pkt_meta, map_key, map_value, mem, ringbuf_mem, buf, trusted_ptr_"
+
+// memTypes returns them in the release's words.
+func (v *verifier) memTypes() string {
+	if v.v612 {
+		return memTypes612
+	}
+	return memTypes
+}
+
 // longTypes are the types of registers that point to 8 bytes for a helper.
 func longTypes(nr int32) string {
 	switch nr {
@@ -113,7 +124,7 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 	p := regs[r]
 	null := p.isNull()
 	wrong := func(expected string) error {
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], expected)
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, v.typeName(p.typ), expected)
 	}
 	switch want {
 	case argMap:
@@ -182,7 +193,7 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 			return nil
 		}
 		if !p.isMemory() {
-			return wrong(memTypes)
+			return wrong(v.memTypes())
 		}
 	case argUninitLong:
 		if !p.isMemory() {
@@ -204,16 +215,16 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 
 // structArgument checks a pointer to a structure of the kernel.
 func (v *verifier) structArgument(p value, r uint8, want string) error {
-	name := regNames[regStruct]
+	name := v.typeName(regStruct)
 	switch {
 	case p.typ != regStruct:
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], name)
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, v.typeName(p.typ), name)
 	case p.to != nil && !v.begins(p.to, int64(p.off), want):
 		return v.refuse(syscall.EACCES, "R%d is of type %s but %s is expected", r, p.to.TypeName(), want)
 	case p.off < 0:
 		return v.refuse(syscall.EACCES, "negative offset %s ptr R%d off=%d disallowed", name, r, p.off)
 	case !p.isConst() || p.bits != 0:
-		return v.refuse(syscall.EACCES, "variable %s access var_off=%v disallowed", name, p.tnum)
+		return v.refuse(syscall.EACCES, "variable %s access var_off=%s disallowed", name, v.bitsText(p.tnum))
 	}
 	return nil
 }

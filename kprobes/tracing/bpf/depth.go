@@ -33,8 +33,11 @@ func (v *verifier) isAsync(f int) bool {
 
 // walk follows the calls from a function; frames have called it with so many bytes of stack.
 func (w *stackWalk) walk(f, frames, bytes int) error {
-	const each = 32
-	bytes += (max(w.depths[f], 1) + each - 1) &^ (each - 1)
+	each, deep := 32, max(w.depths[f], 1)
+	if w.v612 { // if programs are compiled
+		each, deep = 16, w.depths[f]
+	}
+	bytes += (deep + each - 1) &^ (each - 1)
 	switch fine, known := w.fits[[2]int{f, frames}]; {
 	case bytes > stackSize:
 		return w.refuse(syscall.EACCES, "combined stack size of %d calls is %d. Too large", frames+1, bytes)

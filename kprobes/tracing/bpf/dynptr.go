@@ -98,20 +98,20 @@ func (v *verifier) dynptrArgument(s *state, c *helperCall, r uint8, want argType
 
 // pointsToDynptr checks what a dynptr's argument points to.
 func (v *verifier) pointsToDynptr(p value, r uint8) error {
-	name := regNames[regDynptr]
+	name := v.typeName(regDynptr)
 	switch {
 	case p.typ == regStack && p.off%8 != 0:
 		return v.refuse(syscall.EINVAL, "cannot pass in dynptr at an offset")
 	case p.typ == regStack:
 		return nil
 	case p.typ != regDynptr:
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s, %s", r, regNames[p.typ], regNames[regStack], name)
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s, %s", r, v.typeName(p.typ), v.typeName(regStack), name)
 	case p.off < 0:
 		return v.refuse(syscall.EACCES, "negative offset %s ptr R%d off=%d disallowed", name, r, p.off)
 	case p.off != 0:
 		return v.refuse(syscall.EACCES, "dereference of modified %s ptr R%d off=%d disallowed", name, r, p.off)
 	case !p.isConst() || p.bits != 0:
-		return v.refuse(syscall.EACCES, "variable %s access var_off=(0x%x; 0x%x) disallowed", name, p.bits, p.mask)
+		return v.refuse(syscall.EACCES, "variable %s access var_off=%s disallowed", name, v.bitsText(p.tnum))
 	}
 	return nil
 }

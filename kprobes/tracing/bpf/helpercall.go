@@ -61,7 +61,7 @@ func (v *verifier) callHelper(s *state, i insn, h *helper, at int) error {
 		}
 	}
 	if i.imm == helperDynptrFromMem && caller.regs[1].typ != regMapValue {
-		return v.refuse(syscall.EACCES, "Unsupported reg type %s for bpf_dynptr_from_mem data", regNames[caller.regs[1].typ])
+		return v.refuse(syscall.EACCES, "Unsupported reg type %s for bpf_dynptr_from_mem data", v.typeName(caller.regs[1].typ))
 	}
 	if i.imm == helperDynptrData {
 		if p := caller.regs[1]; p.typ == regStack {
@@ -115,7 +115,7 @@ func (v *verifier) result(s *state, at int, c *helperCall, size, third value) va
 	r := pointer(regScalar)
 	switch c.ret {
 	case retInteger, retVoid:
-		return c.number()
+		return v.returnedNumber(c)
 	case retMapValueOrNull:
 		r.typ, r.m, r.id = regMapValueOrNull, c.m, v.newID()
 	case retRecordOrNull:
@@ -142,15 +142,22 @@ func (v *verifier) structPointer(name string) value {
 	return r
 }
 
-// number returns what is known of a number that a helper returns: of some that it is an error, or no more than the size of the memory.
-func (c *helperCall) number() value {
+// returnedNumber is do_refine_retval_range: what is known of a number that a helper returns: of some that it is an error, or no more than the size of the memory,
+// and on 6.12 that it is a CPU's.
+func (v *verifier) returnedNumber(c *helperCall) value {
 	const maxErrno = 4095
 	r := unknown()
 	switch c.nr {
 	case helperGetStack, helperTaskStack, helperReadString, helperReadUserString, helperReadKernelString:
 		r.smin, r.smax = -maxErrno, c.most
 		r.low.smin, r.low.smax = -maxErrno, int32(c.most)
-		r.sync()
+		v.sync(&r)
+	case helperProcessorID:
+		if v.v612 {
+			last := uint64(v.prog.sys.conf.CPUs - 1)
+			r.span64, r.low = span64{0, last, 0, int64(last)}, span32{0, uint32(last), 0, int32(last)}
+			v.sync(&r)
+		}
 	}
 	return r
 }
@@ -168,6 +175,11 @@ func (v *verifier) callBack(s *state, at int, c *helperCall) error {
 		if err := v.inlined(s, at, c.callback); err != nil {
 			return err
 		}
+		if v.v612 {
+			if on, err := v.loopsOn(s); err != nil || !on {
+				return err
+			}
+		}
 	}
 	typed := func(t regType) value {
 		p := pointer(t)
@@ -182,6 +194,9 @@ func (v *verifier) callBack(s *state, at int, c *helperCall) error {
 		args = []value{s.regs()[1], v.structPointer("vm_area_struct"), c.shown}
 	case helperForEachElem:
 		args = []value{s.regs()[1], typed(regKey), typed(regMapValue), c.shown}
+	}
+	if v.v612 {
+		return v.pushCallback(s, at, c.callback, args)
 	}
 	return v.enter(s, at, c.callback, args)
 }
@@ -263,14 +278,17 @@ func (s *state) release(ref uint32) bool {
 func (v *verifier) sized(s *state, c *helperCall, r uint8, want argType) error {
 	n := s.regs()[r]
 	if n.typ != regScalar {
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=scalar", r, regNames[n.typ])
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=scalar", r, v.typeName(n.typ))
 	}
 	c.most = int64(n.umax)
 	c.uninit = c.args[r-2] == argUninitMem && n.isConst()
 	if n.smin < 0 {
 		return v.refuse(syscall.EACCES, "R%d min value is negative, either use unsigned or 'var &= const'", r)
 	}
-	if n.umin == 0 {
+	if v.v612 && n.umin == 0 && want == argSize {
+		return v.refuse(syscall.EACCES, "R%d invalid zero-sized read: u64=[%d,%d]", r, int64(n.umin), int64(n.umax))
+	}
+	if n.umin == 0 && !v.v612 {
 		if err := v.sizedMemory(s, c, r, 0, want); err != nil {
 			return err
 		}
@@ -291,7 +309,7 @@ func (v *verifier) sizedMemory(s *state, c *helperCall, r uint8, size int, want 
 		case size == 0 && want == argSize:
 			return v.refuse(syscall.EACCES, "invalid zero-sized read")
 		case size > 0 && c.args[r-2] != argMemOrNull:
-			return v.refuse(syscall.EACCES, "R%d type=scalar expected=%s", r-1, memTypes)
+			return v.refuse(syscall.EACCES, "R%d type=scalar expected=%s", r-1, v.memTypes())
 		}
 		return nil
 	}
@@ -302,7 +320,7 @@ func (v *verifier) sizedMemory(s *state, c *helperCall, r uint8, size int, want 
 func (v *verifier) memory(s *state, c *helperCall, r uint8, size int, want argType) error {
 	p := s.regs()[r]
 	if !p.isMemory() {
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], memTypes)
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, v.typeName(p.typ), v.memTypes())
 	}
 	if size == 0 && want != argSizeOrZero {
 		if p.typ != regMapValue || !p.m.hasValues() || !p.isConst() {

@@ -75,6 +75,7 @@ type helper struct {
 // Numbers of helpers that the verifier treats specially.
 const (
 	helperTailCall         = 12
+	helperProcessorID      = 8
 	helperReadString       = 45
 	helperGetStackID       = 27
 	helperGetStack         = 67
@@ -134,7 +135,7 @@ func helperTable() map[int32]*helper {
 		5:                   {"bpf_ktime_get_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
 		6:                   {"bpf_trace_printk", (*run).tracePrintk, retInteger, [5]argType{argMem, argSize}, true},
 		7:                   {"bpf_get_prandom_u32", func(*run, *[5]uint64) uint64 { return uint64(rand.Uint32()) }, retInteger, [5]argType{}, false},
-		8:                   {"bpf_get_smp_processor_id", func(r *run, _ *[5]uint64) uint64 { return uint64(r.cpu()) }, retInteger, [5]argType{}, false},
+		helperProcessorID:   {"bpf_get_smp_processor_id", func(r *run, _ *[5]uint64) uint64 { return uint64(r.cpu()) }, retInteger, [5]argType{}, false},
 		12:                  {"bpf_tail_call", nil, retVoid, [5]argType{argCtx, argMap, any_}, false},
 		14:                  {"bpf_get_current_pid_tgid", func(r *run, _ *[5]uint64) uint64 { return uint64(uint32(r.hit.PID))<<32 | uint64(uint32(r.hit.TID)) }, retInteger, [5]argType{}, false},
 		15:                  {"bpf_get_current_uid_gid", func(r *run, _ *[5]uint64) uint64 { return r.hit.UID }, retInteger, [5]argType{}, false},

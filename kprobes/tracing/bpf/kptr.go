@@ -113,7 +113,7 @@ func (v *verifier) kptrStore(k *kptr, i insn, stored *value) error {
 	case i.class() == classST:
 		return v.refuse(syscall.EACCES, "BPF_ST imm must be 0 when storing to kptr at off=%d", k.off)
 	}
-	name := regNames[stored.typ]
+	name := v.typeName(stored.typ)
 	switch stored.typ {
 	case regStruct, regUntrusted, regUntrustedOrNull:
 		if stored.to == nil {
@@ -125,7 +125,7 @@ func (v *verifier) kptrStore(k *kptr, i insn, stored *value) error {
 		}
 	default:
 	}
-	return v.refuse(syscall.EACCES, "invalid kptr access, R%d type=%s expected=%s%s or %s%s", i.src, name, regNames[regStruct], target, regNames[regUntrusted], target)
+	return v.refuse(syscall.EACCES, "invalid kptr access, R%d type=%s expected=%s%s or %s%s", i.src, name, v.typeName(regStruct), target, v.typeName(regUntrusted), target)
 }
 
 // kptrArgument is process_kptr_func: bpf_kptr_xchg wants a pointer with a reference, and no map has one.
@@ -133,7 +133,7 @@ func (v *verifier) kptrArgument(p value, r uint8) error {
 	at := int64(p.bits) + int64(p.off)
 	switch {
 	case p.typ != regMapValue:
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], regNames[regMapValue])
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, v.typeName(p.typ), v.typeName(regMapValue))
 	case !p.isConst():
 		return v.refuse(syscall.EACCES, "R%d doesn't have constant offset. kptr has to be at the constant offset", r)
 	case p.m.btf == nil:

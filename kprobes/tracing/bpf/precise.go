@@ -20,11 +20,19 @@ func (v *verifier) precisely(s *state, r int) error {
 	if r < 0 || s.regs()[r].typ != regScalar {
 		return nil
 	}
+	if v.v612 {
+		t := trail{frame: frame}
+		t.top().regs = 1 << r
+		return v.goBackAll(s, &t)
+	}
 	return v.backtrack(s, frame, wanted{regs: 1 << r})
 }
 
 // inheritPrecision has what an older state needs to be precise be so in one that is like it: propagate_precision.
 func (v *verifier) inheritPrecision(old, s *state) error {
+	if v.v612 {
+		return v.inheritAll(old, s)
+	}
 	for frame := len(old.frames) - 1; frame >= 0; frame-- {
 		f := old.frames[frame]
 		for r := range r10 {

@@ -20,10 +20,15 @@ const (
 	keepLoopJumps, keepLoopInsns = 20, 100
 )
 
+// maxJumps is how much 6.12 notes of a path until it keeps a state.
+const maxJumps = 40
+
 // visited is is_state_visited: whether all that can be here was followed before. Otherwise it is kept now and then.
 func (v *verifier) visited(s *state) (bool, error) {
 	jumps, insns := v.jumps-v.keptJumps, v.processed-v.keptInsns
-	keep := jumps >= keepJumps && insns >= keepInsns
+	callsBack := v.v612 && v.callsBack(s.pc)
+	force := callsBack || v.v612 && len(s.jumps) > maxJumps
+	keep := force || jumps >= keepJumps && insns >= keepInsns
 	v.settle(s)
 	seen := 0
 	for link := v.bucket(s); *link != nil; {
@@ -34,19 +39,32 @@ func (v *verifier) visited(s *state) (bool, error) {
 			continue
 		}
 		if k.branches > 0 { // not followed to its end: it may be part of this path
-			if v.looping(k.state, s) {
+			if callsBack {
+				if v.coveredAs(k.state, s, rangeWithin) {
+					k.hits++
+					return true, v.join(k.state, s)
+				}
+			} else if v.looping(k.state, s) {
 				v.line(s.pc)
-				return false, v.refuse(syscall.EINVAL, "infinite loop detected at insn %d", s.pc)
+				err := v.refuse(syscall.EINVAL, "infinite loop detected at insn %d", s.pc)
+				if v.v612 {
+					v.log.printf("cur state:%s\nold state:%s\n", v.text(s.top(), len(s.frames)-1, true), v.text(k.top(), len(s.frames)-1, true))
+				}
+				return false, err
 			}
-			keep = keep && (jumps >= keepLoopJumps || insns >= keepLoopInsns)
-		} else if s.covered(k.state) {
+			keep = force || keep && (jumps >= keepLoopJumps || insns >= keepLoopInsns)
+		} else if v.covered(k.state, s) {
 			k.hits++
 			return true, v.join(k.state, s)
 		}
 		if keep {
 			k.misses++
 		}
-		if k.misses > 3*k.hits+3 { // not worth to be compared
+		worth := 3
+		if callsBack && k.branches > 0 {
+			worth = 64
+		}
+		if k.misses > worth*k.hits+worth { // not worth to be compared
 			*link = k.next
 			if k.settled() {
 				v.peakStates--
@@ -66,7 +84,7 @@ func (v *verifier) visited(s *state) (bool, error) {
 func (v *verifier) join(old, s *state) error {
 	v.inheritReads(old, s)
 	if v.targets[s.pc] {
-		s.jumps = append(s.jumps, jump{s.pc, v.prev})
+		s.jumps = append(s.jumps, jump{to: s.pc, from: v.prev})
 	}
 	return v.inheritPrecision(old, s)
 }
@@ -84,6 +102,7 @@ func (v *verifier) keep(s *state) error {
 	v.keptJumps, v.keptInsns = v.jumps, v.processed
 	s.imprecise()
 	k := &checkpoint{state: s.clone()}
+	s.depth++
 	bucket := v.bucket(s)
 	k.next, *bucket = *bucket, k
 	s.parent, s.first, s.jumps = k.state, s.pc, nil
@@ -105,7 +124,7 @@ func (v *verifier) keep(s *state) error {
 
 // looping reports whether a state on the path that led here is the same.
 func (v *verifier) looping(old, s *state) bool {
-	if len(old.frames) != len(s.frames) || old.top().async != s.top().async {
+	if len(old.frames) != len(s.frames) || old.top().async != s.top().async || old.unrolled != s.unrolled {
 		return false
 	}
 	a, b := old.regs(), s.regs()
@@ -113,6 +132,23 @@ func (v *verifier) looping(old, s *state) bool {
 		if !a[r].same(&b[r]) {
 			return false
 		}
+	}
+	if v.v612 {
+		return v.coveredAs(old, s, exact)
+	}
+	return s.covered(old)
+}
+
+// callsBack reports whether an instruction calls a helper that calls a function of the program.
+func (v *verifier) callsBack(n int) bool {
+	i := v.prog.insns[n]
+	return i.code == classJMP|jmpCALL && i.src == 0 && helpers[i.imm].callsNow(i.imm)
+}
+
+// covered reports whether all that can be in s can be in an older state.
+func (v *verifier) covered(old, s *state) bool {
+	if v.v612 {
+		return v.coveredAs(old, s, inexact)
 	}
 	return s.covered(old)
 }

@@ -191,7 +191,7 @@ func (v *verifier) specialArgument(p value, r uint8, f *field) error {
 func (v *verifier) lockArgument(s *state, r uint8, take bool) error {
 	p := s.regs()[r]
 	if p.typ != regMapValue {
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], regNames[regMapValue])
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, v.typeName(p.typ), v.typeName(regMapValue))
 	}
 	lock := p.m.lock
 	if lock.special == nil {
@@ -218,7 +218,7 @@ func (v *verifier) lockArgument(s *state, r uint8, take bool) error {
 // timerArgument checks a timer, and returns the map that has it.
 func (v *verifier) timerArgument(p value, r uint8, m **Map) error {
 	if p.typ != regMapValue {
-		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], regNames[regMapValue])
+		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, v.typeName(p.typ), v.typeName(regMapValue))
 	}
 	timer := p.m.timer
 	if timer.special == nil {

@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"math"
+	"math/bits"
 	"syscall"
 )
 
@@ -15,7 +16,23 @@ func (v *verifier) stackWrite(s *state, p value, lo, hi int, a access) error {
 	sl := &f.stack[n]
 	v.shownStack |= 1 << n
 	reg := a.stored(s)
+	if v.v612 && (reg != nil && (reg.typ != regScalar || b == 7) || reg == nil && !a.anything && b == 7) {
+		v.note(s).slot = slotUse{true, int(p.frame), n}
+	}
 	switch {
+	case v.v612 && reg != nil && reg.typ == regScalar && b == 7:
+		fits := bits.Len64(reg.umax) <= 8*a.size
+		if fits {
+			v.number(reg)
+		}
+		sl.spill612(*reg, a.size)
+		if !fits {
+			sl.id = 0
+		}
+		return nil
+	case v.v612 && reg == nil && !a.anything && b == 7:
+		sl.spill612(constant(uint64(int64(a.imm))), a.size)
+		return nil
 	case reg != nil && reg.typ == regScalar && reg.bounded() && !reg.isNull() && b == 7:
 		if a.reg != r10 { // going back from a use recognizes slots by [fp - n] only
 			if err := v.precisely(s, a.from); err != nil {
@@ -58,6 +75,22 @@ func (sl *slot) spill(reg value, size int) {
 	}
 }
 
+// spill612 does that as 6.12: zeros beside the bytes stay what they are.
+func (sl *slot) spill612(reg value, size int) {
+	sl.become(reg)
+	if size == 8 {
+		sl.live |= liveWritten
+	}
+	for n := range sl.kind {
+		switch {
+		case n >= 8-size:
+			sl.kind[n] = slotSpill
+		case sl.kind[n] != slotZero:
+			scrub(&sl.kind[n])
+		}
+	}
+}
+
 // stackBytes stores bytes of which nothing is known, or zeros.
 func (v *verifier) stackBytes(s *state, sl *slot, b int, a access) error {
 	sl.typ = regNone
@@ -91,6 +124,17 @@ func (v *verifier) stackWriteSomewhere(s *state, f *function, lo, hi int, a acce
 		n, b := at(off)
 		sl := &f.stack[n]
 		v.shownStack |= 1 << n
+		if v.v612 {
+			if zero && sl.kind[b] == slotSpill && sl.spilled() && sl.isNull() {
+				used = true
+				continue
+			}
+			if sl.spilled() {
+				for k := range sl.kind {
+					scrub(&sl.kind[k])
+				}
+			}
+		}
 		sl.typ = regNone
 		if zero && sl.kind[b] == slotZero {
 			used = true
@@ -115,6 +159,9 @@ func (v *verifier) stackRead(s *state, p value, lo, hi int, a access) error {
 	}
 	n, b := at(lo)
 	sl := &f.stack[n]
+	if v.v612 {
+		v.shownStack |= 1 << n
+	}
 	if !sl.spilled() {
 		for n := a.size - 1; n >= 0; n-- {
 			if k, b := at(lo + n); f.stack[k].kind[b] == slotDynptr {
@@ -137,13 +184,52 @@ func (v *verifier) stackRead(s *state, p value, lo, hi int, a access) error {
 		return nil
 	}
 	to := &s.regs()[a.to]
-	if b == 7 && a.size == stored {
+	switch {
+	case v.v612:
+		v.fill(s, to, int(p.frame), n, b, stored, a.size)
+	case b == 7 && a.size == stored:
 		to.become(sl.value)
-	} else {
+	default:
 		to.forget()
 	}
 	to.live |= liveWritten
 	return nil
+}
+
+// fill is what 6.12 knows of size bytes from byte b on of a slot in which stored bytes are a register's: of the lower ones as much as
+// of the register, and that zeros are zeros.
+func (v *verifier) fill(s *state, to *value, frame, n, b, stored, size int) {
+	sl := &s.frames[frame].stack[n]
+	spilled, zeros := 0, 0
+	for k := range size {
+		switch sl.kind[b-k] {
+		case slotSpill:
+			spilled++
+		case slotZero:
+			zeros++
+		default:
+		}
+	}
+	use := slotUse{true, frame, n}
+	switch {
+	case b == 7 && size <= stored:
+		wide := bits.Len64(sl.umax) > 8*size
+		to.become(sl.value)
+		if wide && sl.typ == regScalar {
+			to.unlink()
+		}
+	case spilled == size && sl.isNull():
+		to.become(constant(0))
+	case zeros == size:
+		to.become(constant(0))
+		use = slotUse{}
+	default:
+		to.forget()
+		use = slotUse{}
+	}
+	if use.used {
+		v.note(s).slot = use
+	}
 }
 
 // stackLoad is mark_reg_stack_read: what bytes from lo up to hi are that are no register.
@@ -154,12 +240,15 @@ func (v *verifier) stackLoad(s *state, f *function, lo, hi, to int) error {
 	zero := true
 	for off := lo; off < hi; off++ {
 		n, b := at(off)
+		if v.v612 && zero {
+			v.shownStack |= 1 << n
+		}
 		zero = zero && f.stack[n].kind[b] == slotZero
 	}
 	reg := &s.regs()[to]
 	if zero {
 		reg.become(constant(0))
-		reg.precise = true // going back from a use ends here
+		reg.precise = !v.v612 // going back from a use ends here
 	} else {
 		reg.forget()
 	}
@@ -180,7 +269,7 @@ func (v *verifier) usedStack(f *function, p value, lo, hi int, a access, helper 
 			if p.isConst() {
 				return v.refuse(syscall.EACCES, "invalid%s read from stack R%d off %d+%d size %d", how, a.reg, lo, off-lo, a.size)
 			}
-			return v.refuse(syscall.EACCES, "invalid%s read from stack R%d var_off %v+%d size %d", how, a.reg, p.tnum, off-lo, a.size)
+			return v.refuse(syscall.EACCES, "invalid%s read from stack R%d var_off %s+%d size %d", how, a.reg, v.bitsText(p.tnum), off-lo, a.size)
 		}
 		if helper && sl.kind[b] != slotMisc {
 			if sl.kind[b] == slotSpill || sl.spilled() && sl.kind[b] != slotZero && sl.kind[b] != slotNone {
@@ -200,7 +289,7 @@ func (v *verifier) usedStack(f *function, p value, lo, hi int, a access, helper 
 // stackAccess is an access to a stack.
 func (v *verifier) stackAccess(s *state, p value, a access) error {
 	if at := p.bits + uint64(int64(p.off)+int64(a.off)); (at|p.mask)&uint64(a.size-1) != 0 {
-		return v.refuse(syscall.EACCES, "misaligned stack access off (0x%x; 0x%x)+%d+%d size %d", p.bits, p.mask, p.off, a.off, a.size)
+		return v.refuse(syscall.EACCES, "misaligned stack access off %s+%d+%d size %d", v.bitsText(p.tnum), p.off, a.off, a.size)
 	}
 	verb := "read from"
 	if a.write {
@@ -240,7 +329,7 @@ func (v *verifier) stackRange(p value, a access, what, unbounded string) (first,
 	case p.isConst():
 		return 0, 0, v.refuse(errno, "invalid %s stack R%d off=%d size=%d", what, a.reg, lo, a.size)
 	}
-	return 0, 0, v.refuse(errno, "invalid variable-offset %s stack R%d var_off=(0x%x; 0x%x) off=%d size=%d", what, a.reg, p.bits, p.mask, at, a.size)
+	return 0, 0, v.refuse(errno, "invalid variable-offset %s stack R%d var_off=%s off=%d size=%d", what, a.reg, v.bitsText(p.tnum), at, a.size)
 }
 
 // deepen has a function's stack reach down to an offset.

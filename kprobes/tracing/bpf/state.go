@@ -47,6 +47,8 @@ type function struct {
 	callback bool
 	async    int // counts the timers that have called it
 
+	calledBack int // how often a helper has called a function of the program, on the path from the call back to it
+
 	refs []reference // what has to be given back, also what its callers have acquired
 }
 
@@ -63,6 +65,9 @@ type state struct {
 	frames []*function
 	lock   uint32 // the value whose lock is taken, or 0
 
+	unrolled int // how many callbacks the path has gone through
+	depth    int // how many states were kept on it
+
 	parent      *state // what was kept last on the path
 	branches    int    // paths from it that have not ended
 	first, last int    // the instruction from which the path was followed since then, and the one that came before
@@ -72,8 +77,26 @@ type state struct {
 	log  int // and how long the log was
 }
 
-// jump says from where a path came to an instruction.
-type jump struct{ to, from int }
+// jump says from where a path came to an instruction. On 6.12 it also says what going back from a use has to know of the instruction.
+type jump struct {
+	to, from int
+	slot     slotUse
+	fromFP   bool   // the second operand points to a stack
+	toFP     bool   // the first one does
+	links    []link // numbers that were the same, of which one was narrowed
+}
+
+// slotUse is a slot of a stack that a register was stored to, or loaded from.
+type slotUse struct {
+	used     bool
+	frame, n int
+}
+
+// link is a register or a slot that has the same number as another one.
+type link struct {
+	frame, n int
+	slot     bool
+}
 
 // reference is a record that has to be given back.
 type reference struct {

@@ -8,6 +8,9 @@ import (
 
 // text is print_verifier_state: what registers and slots of a function hold, all or those that were looked at since the last time.
 func (v *verifier) text(f *function, frame int, all bool) string {
+	if v.v612 {
+		return v.text612(f, frame, all)
+	}
 	var b strings.Builder
 	if frame > 0 {
 		fmt.Fprintf(&b, " frame%d:", frame)
@@ -220,10 +223,20 @@ func (v *verifier) line(insn int) {
 	for n > 0 && int(p.lines.word(n, 0)) > insn {
 		n--
 	}
-	if v.lineSaid == n+1 {
+	const columnBits = 10
+	file, number := p.lines.word(n, 4), p.lines.word(n, 12)>>columnBits
+	if v.lineSaid == n+1 || v.v612 && v.lineSaid > 0 && file == p.lines.word(v.lineSaid-1, 4) && number == p.lines.word(v.lineSaid-1, 12)>>columnBits {
 		return
 	}
 	v.lineSaid = n + 1
-	text := p.btf.types.nameAt(p.lines.word(n, 8))
-	v.log.printf("; %s\n", strings.TrimLeft(text, " \t\n\v\f\r"))
+	text := strings.TrimLeft(p.btf.types.nameAt(p.lines.word(n, 8)), " \t\n\v\f\r")
+	if !v.v612 {
+		v.log.printf("; %s\n", text)
+		return
+	}
+	name := ""
+	if file != 0 {
+		name = p.btf.types.nameAt(file)
+	}
+	v.log.printf("; %s @ %s:%d\n", text, name[strings.LastIndexByte(name, '/')+1:], number)
 }

@@ -1,6 +1,9 @@
 package bpf
 
-import "syscall"
+import (
+	"math"
+	"syscall"
+)
 
 // follow follows a path until it ends, or joins one that was followed already.
 func (v *verifier) follow(s *state) error {
@@ -21,11 +24,14 @@ func (v *verifier) follow(s *state) error {
 				break
 			}
 		}
-		if v.targets[s.pc] && (s.parent == nil || v.keptInsns != v.processed) { // not where a state was kept just now
-			s.jumps = append(s.jumps, jump{s.pc, v.prev})
+		v.noted = false
+		if v.targets[s.pc] && (v.v612 || s.parent == nil || v.keptInsns != v.processed) { // not where a state was kept just now
+			s.jumps = append(s.jumps, jump{to: s.pc, from: v.prev})
+			v.noted = true
 		}
+		v.followed[s.pc] = true
 		v.logInsn(s)
-		v.prev = s.pc
+		v.before, v.prev = v.prev, s.pc
 		i := v.prog.insns[s.pc]
 		if c := i.class(); c == classJMP || c == classJMP32 {
 			v.jumps++
@@ -233,9 +239,7 @@ func (v *verifier) alu(s *state, i insn) error {
 				return err
 			}
 		}
-		dst.id = 0
-		dst.arithmetic(op, src, narrow)
-		return nil
+		return v.calculate(s, i, dst, src)
 	case dst.typ != regScalar && src.typ != regScalar:
 		if op == aluSUB {
 			dst.forget()
@@ -253,6 +257,51 @@ func (v *verifier) alu(s *state, i insn) error {
 		}
 	}
 	return v.pointerMath(s, i, *dst, src)
+}
+
+// calculate follows an operation of two numbers.
+func (v *verifier) calculate(s *state, i insn, dst *value, src value) error {
+	op, narrow := i.op(), i.class() == classALU
+	if !v.v612 {
+		dst.id = 0
+		dst.arithmetic(op, src, narrow)
+		return nil
+	}
+	if (op == aluAND || op == aluOR) && src.isConst() {
+		if err := v.bothMasks(s, i, dst); err != nil {
+			return err
+		}
+	}
+	dst.calculate(op, src, narrow)
+	switch {
+	case op != aluADD || narrow || dst.id == 0 || !src.isConst() || i.fromRegister() && i.src == i.dst,
+		dst.plus, src.bits > math.MaxInt32: // one number can be added once
+		dst.unlink()
+	default:
+		dst.plus, dst.off = true, int32(src.bits)
+	}
+	return nil
+}
+
+// bothMasks is maybe_fork_scalars: a number that is -1 or 0 is one on the path that is followed now, and the other on one that is
+// followed later.
+func (v *verifier) bothMasks(s *state, i insn, dst *value) error {
+	narrow := dst.smin != -1 || dst.smax != 0
+	if narrow && (dst.low.smin != -1 || dst.low.smax != 0) {
+		return nil
+	}
+	other, err := v.later(s, s.pc-1)
+	if err != nil {
+		return err
+	}
+	if narrow {
+		other.regs()[i.dst].knowLow(0)
+		dst.knowLow(math.MaxUint32)
+	} else {
+		other.regs()[i.dst].know(0)
+		dst.know(math.MaxUint64)
+	}
+	return nil
 }
 
 // offsetFits reports whether an arithmetic instruction may have its off, which 6.12 gives a meaning.
@@ -298,19 +347,23 @@ func (v *verifier) move(s *state, i insn) {
 	case !i.fromRegister():
 		dst.become(constant(uint64(int64(i.imm))))
 	case !narrow:
-		if src.typ == regScalar && src.id == 0 {
-			src.id = v.newID()
-		}
+		v.number(src)
 		dst.become(*src)
 	case src.typ != regScalar: // a part of a pointer
 		dst.forget()
 		dst.zeroExtend()
-		dst.sync()
+		v.sync(dst)
 	default:
+		short := v.v612 && src.umax <= math.MaxUint32
+		if short {
+			v.number(src)
+		}
 		dst.become(*src)
-		dst.id = 0
+		if !short {
+			dst.unlink()
+		}
 		dst.zeroExtend()
-		dst.sync()
+		v.sync(dst)
 	}
 }
 
@@ -326,7 +379,7 @@ func (v *verifier) moveSigned(dst, src *value, bits int, narrow bool) {
 		}
 		dst.become(*src)
 		if !same {
-			dst.id = 0
+			dst.unlink()
 		}
 		if narrow {
 			dst.extendLow(bits)
@@ -336,13 +389,20 @@ func (v *verifier) moveSigned(dst, src *value, bits int, narrow bool) {
 	}
 	if narrow {
 		dst.zeroExtend()
-		dst.sync()
+		v.sync(dst)
 	}
 }
 
-// number gives a number that is about to be copied an id: assign_scalar_id_before_mov.
+// number gives a number that is about to be copied an id: assign_scalar_id_before_mov. 6.12 gives none to a constant, and another one
+// to what is more than the others with the same.
 func (v *verifier) number(n *value) {
-	if n.typ == regScalar && n.id == 0 {
+	if n.typ != regScalar {
+		return
+	}
+	if n.plus {
+		n.unlink()
+	}
+	if n.id == 0 && !(v.v612 && n.isConst()) {
 		n.id = v.newID()
 	}
 }
@@ -363,9 +423,9 @@ func (v *verifier) pointerMath(s *state, i insn, p, n value) error {
 	case i.class() == classALU:
 		return v.refuse(syscall.EACCES, "R%d 32-bit pointer arithmetic prohibited", i.dst)
 	case p.typ.mayBeNull():
-		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited, null-check it first", i.dst, regNames[p.typ])
+		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited, null-check it first", i.dst, v.typeName(p.typ))
 	case (p.typ == regMap || p.typ == regFunc) && !(n.isConst() && n.bits == 0 && op == aluADD):
-		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited", i.dst, regNames[p.typ])
+		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited", i.dst, v.typeName(p.typ))
 	}
 	for _, part := range []value{n, p} {
 		if err := v.sane(p, part); err != nil {
@@ -399,7 +459,7 @@ func (v *verifier) pointerMath(s *state, i insn, p, n value) error {
 	if err := v.sane(r, r); err != nil {
 		return err
 	}
-	r.sync()
+	v.sync(&r)
 	*dst = r // also what is said of the pointer being read or written, if a pointer was added to a number
 	return nil
 }
@@ -407,7 +467,7 @@ func (v *verifier) pointerMath(s *state, i insn, p, n value) error {
 // sane is check_reg_sane_offset: neither a pointer nor what is added to it goes too far.
 func (v *verifier) sane(p, part value) error {
 	const most = 1 << 29 // BPF_MAX_VAR_OFF
-	name := regNames[p.typ]
+	name := v.typeName(p.typ)
 	switch {
 	case part.isConst() && (int64(part.bits) >= most || int64(part.bits) <= -most):
 		return v.refuse(syscall.EINVAL, "math between %s pointer and %d is not allowed", name, int64(part.bits))

@@ -150,7 +150,7 @@ func (v *verifier) structAccess(p value, a access) (value, error) {
 	case at < 0:
 		return value{}, v.refuse(syscall.EACCES, "R%d is ptr_%s invalid negative access: off=%d", r, name, at)
 	case !p.isConst() || p.bits != 0:
-		return value{}, v.refuse(syscall.EACCES, "R%d is ptr_%s invalid variable offset: off=%d, var_off=(0x%x; 0x%x)", r, name, at, p.bits, p.mask)
+		return value{}, v.refuse(syscall.EACCES, "R%d is ptr_%s invalid variable offset: off=%d, var_off=%s", r, name, at, v.bitsText(p.tnum))
 	case a.write:
 		return value{}, v.refuse(syscall.EACCES, "only read is supported")
 	}

@@ -55,6 +55,7 @@ type value struct {
 	to      btf.Type // a structure of the kernel; nil if the kernel has no types
 	id      uint32   // values with the same one, not 0, are NULL or not together, or the same number
 	ref     uint32   // the record that has to be given back, or 0
+	plus    bool     // a number is off more than the others with the same id
 
 	tnum          // the bits
 	span64        // the bounds
@@ -80,6 +81,11 @@ func (v *value) know(n uint64) {
 	v.tnum, v.span64, v.low = exactly(n), only[uint64, int64](n), only[uint32, int32](uint32(n))
 }
 
+// knowLow makes the lower half of the number be n.
+func (v *value) knowLow(n uint32) {
+	v.tnum, v.low = v.withLower(exactly(uint64(n))), only[uint32, int32](n)
+}
+
 // pointer returns a pointer of a type, to which nothing was added.
 func pointer(t regType) value {
 	v := constant(0)
@@ -98,7 +104,7 @@ func (v *value) become(o value) {
 
 // same reports whether two registers are known to hold the same, except how precise that has to be.
 func (v *value) same(o *value) bool {
-	return v.typ == o.typ && v.off == o.off && v.size == o.size && v.m == o.m && v.to == o.to && v.id == o.id && v.ref == o.ref && v.sameNumber(o)
+	return v.typ == o.typ && v.off == o.off && v.size == o.size && v.m == o.m && v.to == o.to && v.id == o.id && v.plus == o.plus && v.ref == o.ref && v.sameNumber(o)
 }
 
 func (v *value) sameNumber(o *value) bool {
@@ -174,6 +180,26 @@ func (v *value) truncate(size int) {
 	v.smin, v.smax = int64(v.umin), int64(v.umax)
 	if size < 4 {
 		v.lowFromBounds()
+	}
+}
+
+// truncate does that, and on 6.12 what is known agrees again.
+func (v *verifier) truncate(n *value, size int) {
+	n.truncate(size)
+	if !v.v612 {
+		return
+	}
+	if size < 4 {
+		n.low = wholly[uint32, int32]()
+	}
+	n.syncAll()
+}
+
+// unlink says that no other number is known to be the same.
+func (v *value) unlink() {
+	v.id = 0
+	if v.typ == regScalar {
+		v.plus, v.off = false, 0
 	}
 }
 

@@ -63,13 +63,15 @@ type verifier struct {
 	asyncs    []asyncCallback // functions that timers call
 	loops     map[int]*loopCall
 	odd       map[int]bool // functions whose types are not what they are called with
+	called    map[int]bool // global functions that something calls
 	starts    []int        // of functions
 	depths    []int        // how deep their stacks are, bytes
 	todo      []*state
 
-	points  []bool        // by instruction: states are compared here
-	targets []bool        // and jumps come here
-	states  []*checkpoint // see bucket
+	followed []bool        // by instruction: a path has come there
+	points   []bool        // by instruction: states are compared here
+	targets  []bool        // and jumps come here
+	states   []*checkpoint // see bucket
 
 	jumps     int // jumps that were followed
 	keptJumps int // and instructions, when a state was kept last
@@ -77,7 +79,9 @@ type verifier struct {
 
 	statesOfInsn, totalStates, peakStates, longestRead int // of the log's last line
 
-	at, prev     int    // the instruction that is followed, and the one before it
+	at, prev     int    // the instruction that is followed, and the one before it, which is the same once it was logged
+	before       int    // the one before the one that is followed, then
+	noted        bool   // the path has a jump for it
 	arrived      bool   // nothing was said yet of the path that is followed now
 	shownRegs    uint32 // registers and slots of which something is to be said
 	shownStack   uint64
@@ -98,6 +102,7 @@ func (v *verifier) verify(a *attr) error {
 	p := v.prog
 	p.wide = map[int]uint64{}
 	v.fdArray = a.u64(120) != 0
+	v.followed = make([]bool, len(p.insns))
 	v.points, v.targets = make([]bool, len(p.insns)), make([]bool, len(p.insns))
 	if err := v.functions(); err != nil {
 		return err
@@ -114,8 +119,10 @@ func (v *verifier) verify(a *attr) error {
 	if err := v.flow(); err != nil {
 		return err
 	}
-	if err := v.globals(); err != nil {
-		return err
+	if !v.v612 {
+		if err := v.globals(); err != nil {
+			return err
+		}
 	}
 	first := newFunction(0, -1, 0)
 	first.regs[1] = pointer(regCtx)
@@ -123,10 +130,18 @@ func (v *verifier) verify(a *attr) error {
 	if err := v.paths(first); err != nil {
 		return err
 	}
+	if v.v612 {
+		if err := v.globals(); err != nil {
+			return err
+		}
+	}
 	if err := v.stacksFit(); err != nil {
 		return err
 	}
 	v.inlineLoops()
+	if v.v612 && v.dropsCallback() {
+		return syscall.EFAULT
+	}
 	if v.callsNothing {
 		return v.refuse(syscall.EINVAL, "invalid kernel function call not eliminated in verifier pass")
 	}
@@ -361,7 +376,7 @@ func (v *verifier) flow() error {
 		case seen[to] == flowNew:
 			seen[to] = flowOpen
 			open = append(open, visit{to, v.next(to)})
-		case seen[to] == flowOpen && insns[from].src == pseudoCall && insns[from].code == classJMP|jmpCALL && to != from+1:
+		case !v.v612 && seen[to] == flowOpen && insns[from].src == pseudoCall && insns[from].code == classJMP|jmpCALL && to != from+1:
 			v.line(from)
 			v.line(to)
 			return v.refuse(syscall.EINVAL, "back-edge from insn %d to %d", from, to)
@@ -400,6 +415,9 @@ func (v *verifier) next(n int) []int {
 			if i.imm == helperSetCallback { // another path begins here
 				join(n, false)
 			}
+			if v.v612 && v.callsBack(n) { // and here one comes back
+				join(n, true)
+			}
 			return []int{after}
 		}
 		join(n, false)
@@ -411,7 +429,9 @@ func (v *verifier) next(n int) []int {
 		return nil
 	case i.op() == jmpJA:
 		join(after+i.distance(), true)
-		join(after, false)
+		if !v.v612 {
+			join(after, false)
+		}
 		return []int{after + i.distance()}
 	}
 	join(n, false)

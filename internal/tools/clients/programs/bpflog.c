@@ -1,6 +1,7 @@
-/* bpflog FIRST COUNT LEVEL [s]: loads COUNT programs that follow from their numbers, and prints what bpf(2) says of each and
+/* bpflog FIRST COUNT LEVEL [s [4]]: loads COUNT programs that follow from their numbers, and prints what bpf(2) says of each and
  * the verifier's log, or its sum. Other than bpfload's most can be loaded: they have numbers of which something is known,
- * pointers on the stack, functions, and callbacks, with types and lines of the source. */
+ * pointers on the stack, functions, and callbacks, with types and lines of the source. With 4 they have the instructions of
+ * -mcpu=v4, too. */
 #include "bpfrandom.h"
 #include "bpftypes.h"
 #include <stdlib.h>
@@ -43,10 +44,36 @@ static void call(int callback)
 		put(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_CALL, 0, 0);
 }
 
+static int v4;
+
+/* Arithmetic that heeds a sign, or swaps bytes. */
+static void arithmetic4(int r)
+{
+	int op = rnd(2) ? BPF_DIV : BPF_MOD, class = rnd(2) ? BPF_ALU64 : BPF_ALU;
+
+	switch (rnd(5)) {
+	case 0:
+		put(class | op | BPF_X, r, reg(), 1, 0);
+		break;
+	case 1:
+		put(class | op | BPF_K, r, 0, 1, rnd(2) ? -1 - (int)rnd(100) : 1 + (int)rnd(100));
+		break;
+	case 2:
+		put(BPF_ALU64 | BPF_END, r, 0, 0, 16 << rnd(3));
+		break;
+	default:
+		put(class | BPF_MOV | BPF_X, r, reg(), 8 << rnd(class == BPF_ALU ? 2 : 3), 0);
+	}
+}
+
 static void arithmetic(void)
 {
 	int r = reg(), op = ops[rnd(11)], class = rnd(3) ? BPF_ALU64 : BPF_ALU, width = class == BPF_ALU ? 32 : 64;
 
+	if (v4 && !rnd(3)) {
+		arithmetic4(r);
+		return;
+	}
 	switch (rnd(8)) {
 	case 0:
 		put(class | op | BPF_X, r, reg(), 0, 0);
@@ -113,7 +140,7 @@ static void memory(void)
 		put(BPF_STX | BPF_ATOMIC | sizes[k], 10, reg(), slot(), rnd(4) ? BPF_ADD | (rnd(2) ? BPF_FETCH : 0) : rnd(2) ? BPF_XCHG : BPF_CMPXCHG);
 		break;
 	default:
-		put(BPF_LDX | BPF_MEM | sizes[k], reg(), 10, off, 0);
+		put(BPF_LDX | (v4 && k < 3 && rnd(2) ? 0x80 : BPF_MEM) | sizes[k], reg(), 10, off, 0);
 	}
 }
 
@@ -302,7 +329,7 @@ int main(int argc, char **argv)
 	unsigned first = argc > 1 ? atoi(argv[1]) : 0, count = argc > 2 ? atoi(argv[2]) : 1, i;
 	int btf = describe();
 
-	level = argc > 3 ? atoi(argv[3]) : 2, sums = argc > 4;
+	level = argc > 3 ? atoi(argv[3]) : 2, sums = argc > 4, v4 = argc > 5;
 	hash = map(BPF_MAP_TYPE_HASH, 4, 24, 8, 0);
 	array = map(BPF_MAP_TYPE_ARRAY, 4, 32, 8, 0);
 	ring = map(BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0);
