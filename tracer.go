@@ -76,6 +76,11 @@ func (h traceHost) UserTrace(task uint64, ips []uint64) int {
 	return h.k.Machine.Host().UserTrace(task, ips)
 }
 
+// UserMemory reads memory of the thread of a task.
+func (h traceHost) UserMemory(task, addr uint64, b []byte) bool {
+	return h.k.Machine.Host().UserMemory(task, addr, b)
+}
+
 // UserFiles returns what finds the files that the thread of a task has mapped.
 func (h traceHost) UserFiles(task uint64) func(ip uint64) (id [20]byte, offset uint64, ok bool) {
 	return h.k.Machine.Host().UserFiles(task)

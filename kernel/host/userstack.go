@@ -94,6 +94,21 @@ func (h *Host) walkUser(task uint64, ips []uint64, good func(r abi.Regs, frame, 
 	return 1 + frames.walk(r.BP, ips[1:], func(frame, ret uint64) bool { return good(r, frame, ret) })
 }
 
+// UserMemory reads memory of the process for one of whose threads a task stands. It returns false if not all of it is in RAM. It is called in
+// handler context.
+func (h *Host) UserMemory(task, addr uint64, b []byte) bool {
+	t := h.taskOf(task)
+	if t == nil {
+		return false
+	}
+	m, err := proc.OpenMemory(t.tid)
+	if err != nil {
+		return false
+	}
+	defer m.Close()
+	return len(m.Read(addr, b)) == len(b)
+}
+
 // userFrames reads the frames of a stack, most of which are near one another.
 type userFrames struct {
 	memory *proc.Memory

@@ -128,6 +128,8 @@ type Host interface {
 	// no call. They are called in handler context.
 	UserStack(task uint64, ips []uint64) int
 	UserTrace(task uint64, ips []uint64) int
+	// UserMemory reads memory of such a thread's process, and reports whether all of it could be read without waiting.
+	UserMemory(task, addr uint64, b []byte) bool
 	// UserFiles returns what finds the build id of a file that such a thread has mapped at an address, and the address's offset in the
 	// file.
 	UserFiles(task uint64) func(ip uint64) (id [20]byte, offset uint64, ok bool)

@@ -38,7 +38,7 @@ func (t *Tracer) newPerf() *perf.Set {
 func (t *Tracer) newBPF() *bpf.System {
 	return bpf.New(bpf.Config{
 		CPUs: max(t.conf.PossibleCPUs, t.conf.Machine.CPUs()), CPU: func(vcpu int) int { return t.perf.CPUs[vcpu] },
-		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.Machine.HashPtr, Memory: t.conf.Host.SharedMemory, EndedTasks: t.conf.Host.EndedTasks, UserStack: t.conf.Host.UserStack, UserFiles: t.conf.Host.UserFiles, UserRegs: t.conf.Host.UserRegs, Kernel: t.conf.Memory,
+		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.Machine.HashPtr, Memory: t.conf.Host.SharedMemory, EndedTasks: t.conf.Host.EndedTasks, UserStack: t.conf.Host.UserStack, UserMemory: t.conf.Host.UserMemory, UserFiles: t.conf.Host.UserFiles, UserRegs: t.conf.Host.UserRegs, Kernel: t.conf.Memory,
 		After: t.afterInterrupt, Signal: t.conf.Host.Signal,
 		Print: t.printBPF, Prints: t.wantBPFPrint, Clock: t.perf.Clock,
 		Types: t.conf.RawBTF, Probes: programProbes{t}, KprobeMulti: t.conf.has[release.Fprobes], Verifier612: t.conf.has[release.BPFVerifier612], Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },

@@ -35,6 +35,8 @@ type Config struct {
 	// UserStack writes the stack of user space of a task in a call into ips, innermost first, and returns how many there are, 0 if
 	// there is none; may be nil.
 	UserStack func(task uint64, ips []uint64) int
+	// UserMemory reads memory of such a task's process, and reports whether all of it could be read without waiting; may be nil.
+	UserMemory func(task, addr uint64, b []byte) bool
 	// UserFiles returns what finds the build id of a file that such a task has mapped at an address, and the address's offset in the file; may
 	// be nil.
 	UserFiles func(task uint64) func(ip uint64) (id [20]byte, offset uint64, ok bool)

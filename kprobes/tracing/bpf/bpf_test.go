@@ -296,7 +296,7 @@ func TestExecute(t *testing.T) {
 		{"string", code(movX(1, 10), aluK(aluADD, 1, -32), movK(2, 32),
 			insn{code: classLD | modeIMM | sizeDW, dst: 3, imm: 0x1010}, insn{imm: -0x7780}, // guestAt + 16
 			callHelper(115), exit), 19},
-		{"fault", code(movX(1, 10), aluK(aluADD, 1, -8), movK(2, 8), movK(3, 64), callHelper(113), exit), errno(syscall.EFAULT)},
+		{"user space as the kernel", code(movX(1, 10), aluK(aluADD, 1, -8), movK(2, 8), movK(3, 64), callHelper(113), exit), errno(syscall.ERANGE)},
 	} {
 		p, log, err := c.load(s, ProgKprobe, "GPL", tt.prog)
 		if err != nil {

@@ -442,6 +442,27 @@ func (s space) allows(addr, n uint64) bool {
 	return user || addr >= abi.TaskSizeMax && addr+n >= addr
 }
 
+// read fills b with memory at an address. User space's is what the call has as arguments, and otherwise the memory of the program that makes
+// the call. It fails with ERANGE for what is not the kernel's where only that may be read: copy_from_kernel_nofault_allowed.
+func (r *run) read(addr uint64, b []byte, from space) syscall.Errno {
+	const canonical = 0xffff800000000000
+	switch {
+	case addr < canonical && (from == kernelSpace || from == eitherSpace && addr >= abi.TaskSizeMax):
+		return syscall.ERANGE
+	case !from.allows(addr, uint64(len(b))):
+	case r.hit.Trap.Mem.ReadAt(addr, b) == nil:
+		return 0
+	case addr < abi.TaskSizeMax && r.userMemory(r.hit.Trap.Task, addr, b):
+		return 0
+	}
+	return syscall.EFAULT
+}
+
+// userMemory reads memory of the process for one of whose threads a task stands.
+func (r *run) userMemory(task, addr uint64, b []byte) bool {
+	return r.sys.conf.UserMemory != nil && r.sys.conf.UserMemory(task, addr, b)
+}
+
 // copyIn is bpf_probe_read and its kin: what cannot be read is zero.
 func (r *run) copyIn(a *[numArgs]uint64, from space) uint64 {
 	n, addr := int(uint32(a[1])), a[2]
@@ -452,11 +473,13 @@ func (r *run) copyIn(a *[numArgs]uint64, from space) uint64 {
 	case r.bytes(addr, n) != nil && from != userSpace:
 		copy(to, r.bytes(addr, n))
 		return 0
-	case from.allows(addr, uint64(n)) && r.hit.Trap.Mem.ReadAt(addr, to) == nil:
+	}
+	err := r.read(addr, to, from)
+	if err == 0 {
 		return 0
 	}
 	clear(to)
-	return errno(syscall.EFAULT)
+	return errno(err)
 }
 
 func (r *run) probeRead(a *[numArgs]uint64) uint64       { return r.copyIn(a, eitherSpace) }
@@ -474,9 +497,9 @@ func (r *run) copyString(a *[numArgs]uint64, from space) uint64 {
 		part := to[done:min(n, done+int(pageSize-addr%pageSize), done+64)]
 		if b := r.own(addr, len(part)); b != nil && from != userSpace {
 			part = part[:copy(part, b)]
-		} else if !from.allows(addr, uint64(len(part))) || r.hit.Trap.Mem.ReadAt(addr, part) != nil {
+		} else if err := r.read(addr, part, from); err != 0 {
 			clear(to)
-			return errno(syscall.EFAULT)
+			return errno(err)
 		}
 		if end := bytes.IndexByte(part, 0); end >= 0 {
 			return uint64(done + end + 1)

@@ -151,11 +151,15 @@ func (r *run) getStack(a *[numArgs]uint64) uint64 {
 	return uint64(size * len(ips))
 }
 
-// taskStack is bpf_get_task_stack: the stack of the task that runs the program. Others' cannot be walked while they are not stopped.
+// taskStack is bpf_get_task_stack: the stack of the task that runs the program. The kernel's of another one cannot be walked while that is
+// not stopped, and user space's is EOPNOTSUPP, as on Linux.
 func (r *run) taskStack(a *[numArgs]uint64) uint64 {
 	if a[0] != r.hit.Trap.Task {
 		if to := r.fetch(a[1], int(uint32(a[2]))); to != nil {
 			clear(to)
+		}
+		if a[3]&stackUser != 0 {
+			return errno(syscall.EOPNOTSUPP)
 		}
 		return errno(syscall.EFAULT)
 	}

@@ -194,7 +194,9 @@ func (r *run) copyFromUser(a *[numArgs]uint64) uint64 {
 	case r.caller != nil:
 		err = r.caller.Read(a[2], to)
 	default:
-		err = r.hit.Trap.Mem.ReadAt(a[2], to)
+		if err = r.hit.Trap.Mem.ReadAt(a[2], to); err != nil && r.userMemory(r.hit.Trap.Task, a[2], to) {
+			return 0
+		}
 	}
 	if err != nil {
 		clear(to)

@@ -42,7 +42,7 @@ func (r *run) findVMA(a *[numArgs]uint64) uint64 {
 	return errno(syscall.ENOENT)
 }
 
-// copyFromTask is bpf_copy_from_user_task. Only the memory of the task that runs the program can be read.
+// copyFromTask is bpf_copy_from_user_task. Another task's memory can be read as far as it is in RAM.
 func (r *run) copyFromTask(a *[numArgs]uint64) uint64 {
 	switch {
 	case a[4] != 0:
@@ -50,9 +50,11 @@ func (r *run) copyFromTask(a *[numArgs]uint64) uint64 {
 	case uint32(a[1]) == 0:
 		return 0
 	case a[3] != r.hit.Trap.Task:
-		if to := r.fetch(a[0], int(uint32(a[1]))); to != nil {
-			clear(to)
+		to := r.fetch(a[0], int(uint32(a[1])))
+		if to == nil || userSpace.allows(a[2], uint64(len(to))) && r.userMemory(a[3], a[2], to) {
+			return 0
 		}
+		clear(to)
 		return errno(syscall.EFAULT)
 	}
 	return r.copyFromUser(a)

@@ -54,6 +54,9 @@ func (Owners) UserStack(uint64, []uint64) int { return 0 }
 // UserTrace knows of no call.
 func (Owners) UserTrace(uint64, []uint64) int { return 0 }
 
+// UserMemory has none.
+func (Owners) UserMemory(uint64, uint64, []byte) bool { return false }
+
 // UserFiles knows of no file.
 func (Owners) UserFiles(uint64) func(ip uint64) (id [20]byte, offset uint64, ok bool) {
 	return func(uint64) (id [20]byte, offset uint64, ok bool) { return id, 0, false }

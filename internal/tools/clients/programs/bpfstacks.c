@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #pragma GCC optimize("no-omit-frame-pointer", "no-optimize-sibling-calls")
 #include "bpfcalls.h"
+#include "bpfkernel.h"
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
@@ -404,6 +405,95 @@ static void registers(void)
 	close(link), close(fd);
 }
 
+/* What programs read of user space's memory by addresses that the call does not have as arguments. */
+static void memory(void)
+{
+	static struct { const char *text; unsigned long number; } of = {"a text", 0x1234};
+	static unsigned long missing[8192] __attribute__((aligned(4096)));
+	struct { long sp, kernel, ret; const char *text; unsigned long number; char copy[16]; long absent; } *v = (void *)got.stack;
+	union bpf_attr a;
+	int fd, link;
+
+	n = 0;
+	call(BPF_FUNC_get_current_pid_tgid), put(BPF_ALU64 | BPF_RSH | BPF_K, 0, 0, 0, 32), element(6, 0);
+	put(BPF_LDX | BPF_MEM | BPF_DW, 7, 6, 0, 0), put(BPF_JMP | BPF_JEQ | BPF_X, 0, 7, 2, 0), returns(0);
+	put(BPF_ST | BPF_MEM | BPF_DW, 6, 0, 0, 0);
+	call(BPF_FUNC_get_current_task_btf), copy(1, 0), call(BPF_FUNC_task_pt_regs), copy(9, 0);
+	element(1, 40), number(2, 8), put(BPF_LDX | BPF_MEM | BPF_DW, 3, 9, 152, 0), call(BPF_FUNC_probe_read_user);
+	put(BPF_STX | BPF_MEM | BPF_DW, 6, 0, 8, 0);
+	element(1, 48), number(2, 8), put(BPF_LDX | BPF_MEM | BPF_DW, 3, 9, 152, 0), call(BPF_FUNC_probe_read_kernel);
+	put(BPF_STX | BPF_MEM | BPF_DW, 6, 0, 16, 0);
+	element(1, 64), number(2, 16), put(BPF_LDX | BPF_MEM | BPF_DW, 3, 9, 112, 0), call(BPF_FUNC_probe_read_user);
+	element(1, 80), number(2, 16), element(3, 64), put(BPF_LDX | BPF_MEM | BPF_DW, 3, 3, 0, 0), call(BPF_FUNC_probe_read_user_str);
+	put(BPF_STX | BPF_MEM | BPF_DW, 6, 0, 24, 0);
+	element(1, 96), number(2, 8), put(BPF_LDX | BPF_MEM | BPF_DW, 3, 9, 104, 0), call(BPF_FUNC_probe_read_user);
+	put(BPF_STX | BPF_MEM | BPF_DW, 6, 0, 32, 0);
+	returns(0);
+	memset(&a, 0, sizeof a);
+	a.prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT;
+	fd = load_as("memory", &a), link = raw("sys_enter", fd);
+	begin(getpid());
+	call_with(SYS_getppid, (long)&of, (long)(missing + 2048), 0, 0x1234);
+	ask(&got);
+	printf("  at the stack pointer %lld, %d; as the kernel's %lld, %ld; a number %#lx, a text %lld %s; what was not touched %lld, %ld\n",
+		got.ret, v->sp != -1 && v->sp, (long long)got.ip, v->kernel, v->number, (long long)got.sp, v->copy, (long long)got.bp, v->absent);
+	close(link), close(fd);
+}
+
+/* What an iterator sees of a process that waits in a call. */
+static void another(void)
+{
+	static unsigned long mine = 1;
+	union bpf_attr a;
+	unsigned info[4] = {0};
+	int p[2], fd, link, it, seen = raw("sys_enter", program(BPF_PROG_TYPE_RAW_TRACEPOINT, STACK, BPF_F_USER_STACK, 64, 0));
+	char c;
+	pid_t pid;
+
+	read_kernel();
+	n = 0;
+	put(BPF_LDX | BPF_MEM | BPF_DW, 7, 1, 8, 0);
+	put(BPF_JMP | BPF_JNE | BPF_K, 7, 0, 2, 0), returns(0);
+	element(6, 0);
+	copy(1, 7), element(2, 40), number(3, 64), number(4, BPF_F_USER_STACK), call(BPF_FUNC_get_task_stack);
+	put(BPF_STX | BPF_MEM | BPF_DW, 6, 0, 8, 0);
+	element(1, 104), number(2, 8), wide(3, 0, (unsigned)(unsigned long)&mine, (unsigned long)&mine >> 32), copy(4, 7), number(5, 0), call(BPF_FUNC_copy_from_user_task);
+	put(BPF_STX | BPF_MEM | BPF_DW, 6, 0, 16, 0);
+	element(1, 112), number(2, 8), number(3, 8), copy(4, 7), number(5, 0), call(BPF_FUNC_copy_from_user_task);
+	put(BPF_STX | BPF_MEM | BPF_DW, 6, 0, 24, 0);
+	returns(0);
+	memset(&a, 0, sizeof a);
+	a.prog_type = BPF_PROG_TYPE_TRACING, a.expected_attach_type = BPF_TRACE_ITER, a.prog_flags = BPF_F_SLEEPABLE;
+	a.attach_btf_id = ktype(BTF_KIND_FUNC, "bpf_iter_task", NULL);
+	fd = load_as("an iterator", &a);
+	if (pipe(p))
+		return;
+	pid = fork();
+	if (!pid) {
+		mine = 0x77;
+		call_with(SYS_read, p[0], (long)&c, 1, 0);
+		_exit(0);
+	}
+	usleep(300000);
+	info[0] = pid;
+	memset(&a, 0, sizeof a);
+	a.link_create.prog_fd = fd, a.link_create.attach_type = BPF_TRACE_ITER, a.link_create.iter_info = (unsigned long)info, a.link_create.iter_info_len = 16;
+	link = bpf(BPF_LINK_CREATE, &a);
+	memset(&a, 0, sizeof a);
+	a.iter_create.link_fd = link;
+	it = bpf(BPF_ITER_CREATE, &a);
+	begin(0);
+	printf("  %d", read(it, &c, 1) < 0 ? errno : 0);
+	ask(&got);
+	printf(", its stack %lld", got.ret);
+	if (got.ret > 0)
+		printf(" %s", name_of(got.stack[0]));
+	printf(", a number %lld %#llx, what is not there %lld %lld\n", (long long)got.ip, got.stack[8], (long long)got.sp, (long long)got.stack[9]);
+	close(it), close(link), close(fd), close(seen);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* The build id of the program. */
 extern const char __ehdr_start[];
 static unsigned char own_id[20];
@@ -487,7 +577,7 @@ static void build_ids(void)
 	begin(getpid());
 	ask_parent();
 	ask(&got);
-	printf("the kernel's: %lld\n", got.ret < 0 ? got.ret : 0);
+	printf("the kernel's: %d\n", got.ret < 0 && got.ret != -EEXIST);
 	close(link), close(fd), close(stacks);
 }
 
@@ -581,6 +671,8 @@ int main(int argc, char **argv)
 	ids();
 	hostile();
 	registers();
+	memory();
+	another();
 	build_ids();
 	killed();
 	processes("/proc/self/exe");
