@@ -252,7 +252,7 @@ func (v *verifier) context(off, size int) (value, error) {
 	if v.prog.target == nil {
 		return unknown(), nil
 	}
-	is, ok := v.prog.target.argument(v, off)
+	is, ok := v.prog.target.argument(v, off, size)
 	if !ok {
 		return value{}, v.refuse(syscall.EACCES, "invalid bpf_context access off=%d size=%d", off, size)
 	}

@@ -21,6 +21,9 @@ func (v *verifier) call(s *state, i insn, at int) error {
 		return v.enter(s, at, at+1+int(i.imm), nil)
 	case i.src == pseudoKfuncCall && i.imm == 0: // what libbpf makes of a weak one that there is not
 		v.callsNothing = true
+		if v.v612 {
+			v.shownRegs |= 1
+		}
 		return nil
 	case i.src == pseudoKfuncCall:
 		return v.refuse(syscall.EACCES, "calling kernel function %s is not allowed", v.kernelFunctionName(i))

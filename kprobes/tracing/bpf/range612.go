@@ -376,7 +376,7 @@ func (v *verifier) sound(n *value, name string) {
 	default:
 		return
 	}
-	v.log.printf("REG INVARIANTS VIOLATION (%s): %s u64=[%#x, %#x] s64=[%#x, %#x] u32=[%#x, %#x] s32=[%#x, %#x] var_off=(%s, %s)\n", name, why,
-		n.umin, n.umax, uint64(n.smin), uint64(n.smax), n.low.umin, n.low.umax, uint32(n.low.smin), uint32(n.low.smax), hex(n.bits), hex(n.mask))
+	v.log.printf("REG INVARIANTS VIOLATION (%s): %s u64=[%#x, %#x] s64=[%#x, %#x] u32=[%#x, %#x] s32=[%#x, %#x] var_off=(%#x, %#x)\n", name, why,
+		n.umin, n.umax, uint64(n.smin), uint64(n.smax), n.low.umin, n.low.umax, uint32(n.low.smin), uint32(n.low.smax), n.bits, n.mask)
 	n.span64, n.low = wholly[uint64, int64](), wholly[uint32, int32]()
 }

@@ -168,23 +168,34 @@ func (m *Map) freeSpecial(n int) {
 func (v *verifier) specialArgument(p value, r uint8, f *field) error {
 	name := f.special.name
 	at := int64(p.bits) + int64(p.off)
+	errno := v.badField()
 	switch {
 	case !p.isConst():
-		return v.refuse(syscall.EACCES, "R%d doesn't have constant offset. %s has to be at the constant offset", r, name)
+		return v.refuse(errno, "R%d doesn't have constant offset. %s has to be at the constant offset", r, name)
 	case p.m.btf == nil:
-		return v.refuse(syscall.EACCES, "map '%s' has to have BTF in order to use %s", p.m.name, name)
+		return v.refuse(errno, "map '%s' has to have BTF in order to use %s", p.m.name, name)
+	case f.off < 0 && v.v612:
+		return v.refuse(errno, "map '%s' has no valid %s", p.m.name, name)
 	case f.off == manyFields:
-		return v.refuse(syscall.EACCES, "map '%s' has more than one 'struct %s'", p.m.name, name)
+		return v.refuse(errno, "map '%s' has more than one 'struct %s'", p.m.name, name)
 	case f.off == noField:
-		return v.refuse(syscall.EACCES, "map '%s' doesn't have 'struct %s'", p.m.name, name)
+		return v.refuse(errno, "map '%s' doesn't have 'struct %s'", p.m.name, name)
 	case f.off < 0:
-		return v.refuse(syscall.EACCES, "map '%s' is not a struct type or %s is mangled", p.m.name, name)
-	case at != int64(f.off) && f.special == &bpfTimer:
-		return v.refuse(syscall.EACCES, "off %d doesn't point to 'struct %s' that is at %d", at, name, f.off)
+		return v.refuse(errno, "map '%s' is not a struct type or %s is mangled", p.m.name, name)
+	case at != int64(f.off) && (v.v612 || f.special == &bpfTimer):
+		return v.refuse(errno, "off %d doesn't point to 'struct %s' that is at %d", at, name, f.off)
 	case at != int64(f.off):
-		return v.refuse(syscall.EACCES, "off %d doesn't point to 'struct %s'", at, name)
+		return v.refuse(errno, "off %d doesn't point to 'struct %s'", at, name)
 	}
 	return nil
+}
+
+// badField is the errno of an argument that is no such field.
+func (v *verifier) badField() syscall.Errno {
+	if v.v612 {
+		return syscall.EINVAL
+	}
+	return syscall.EACCES
 }
 
 // lockArgument follows bpf_spin_lock and bpf_spin_unlock.
@@ -202,13 +213,13 @@ func (v *verifier) lockArgument(s *state, r uint8, take bool) error {
 	}
 	switch {
 	case take && s.lock != 0:
-		return v.refuse(syscall.EACCES, "Locking two bpf_spin_locks are not allowed")
+		return v.refuse(v.badField(), "Locking two bpf_spin_locks are not allowed")
 	case take:
 		s.lock = p.id
 	case s.lock == 0:
-		return v.refuse(syscall.EACCES, "bpf_spin_unlock without taking a lock")
+		return v.refuse(v.badField(), "bpf_spin_unlock without taking a lock")
 	case s.lock != p.id:
-		return v.refuse(syscall.EACCES, "bpf_spin_unlock of different lock")
+		return v.refuse(v.badField(), "bpf_spin_unlock of different lock")
 	default:
 		s.lock = 0
 	}

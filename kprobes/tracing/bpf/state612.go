@@ -9,27 +9,19 @@ import (
 
 // The states of registers and slots in 6.12's words: print_verifier_state.
 
-// hex prints a number as C's %#x does, which leaves 0 as it is.
-func hex(n uint64) string {
-	if n == 0 {
-		return "0"
-	}
-	return fmt.Sprintf("%#x", n)
-}
-
 // unsignedText and signedText print a number, in base 16 if it is not small.
 func unsignedText(n uint64) string {
 	if n <= math.MaxUint16 {
 		return strconv.FormatUint(n, 10)
 	}
-	return hex(n)
+	return fmt.Sprintf("%#x", n)
 }
 
 func signedText(n int64) string {
 	if isPlain(n) {
 		return strconv.FormatInt(n, 10)
 	}
-	return hex(uint64(n))
+	return fmt.Sprintf("%#x", uint64(n))
 }
 
 // isPlain reports whether a number with a sign is printed in base 10.

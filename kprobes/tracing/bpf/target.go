@@ -142,7 +142,7 @@ func (t *kernelTypes) tracepointArgs(name string) (n int, known bool) {
 }
 
 // argument is btf_ctx_access: what a program of type TRACING finds at an offset in its first argument.
-func (t *target) argument(v *verifier, off int) (value, bool) {
+func (t *target) argument(v *verifier, off, size int) (value, bool) {
 	if off%8 != 0 {
 		v.log.printf("func '%s' offset %d is not multiple of 8\n", t.name, off)
 		return value{}, false
@@ -173,6 +173,10 @@ func (t *target) argument(v *verifier, off int) (value, bool) {
 			return value{}, false
 		}
 		return unknown(), true
+	}
+	if v.v612 && size != 8 {
+		v.log.printf("func '%s' size %d must be 8\n", t.name, size)
+		return value{}, false
 	}
 	to := btf.UnderlyingType(points.Target)
 	switch to.(type) {
