@@ -483,40 +483,51 @@ func FuzzCall(f *testing.F) {
 	f.Add(uint32(ProgSyscall), code(ldx(sizeDW, 2, 1, 8), stx(sizeDW, 1, 2, 0), st(sizeDW, 10, -8, 3), movX(2, 10), aluK(aluADD, 2, -8), movK(1, cmdMapFreeze), movK(3, 4), callHelper(helperSysBPF), exit))
 	f.Add(uint32(ProgKprobe), code(slices.Concat([]insn{st(sizeW, 10, -4, 1), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, 3), []insn{callHelper(1), jmpK(jmpJEQ, 0, 0, 1), stx(sizeB, 0, 0, 1), movK(0, 0), exit})...))
 	f.Add(uint32(ProgTracing), writesID(68))
+	f.Add(uint32(ProgKprobe), code(ldx(sizeDW, 2, 1, 8), stx(sizeDW, 10, 2, -8), insn{code: classLDX | modeMEMSX | sizeH, dst: 3, src: 10, off: -8},
+		insn{code: classALU64 | aluMOV | srcX, dst: 4, src: 3, off: 8}, insn{code: classALU64 | aluEND, dst: 3, imm: 32},
+		insn{code: classALU | aluDIV | srcX, dst: 3, src: 4, off: 1}, aluK(aluADD, 4, 5), jmpK(jmpJGT, 4, 7, 1), movX(2, 4), movK(0, 0), exit))
 	f.Fuzz(func(t *testing.T, kind uint32, prog []byte) {
 		if ProgType(kind) == ProgTracing {
 			fuzzIterator(t, prog)
 			return
 		}
-		s, c := newSystemWithTypes(t), &fakeCaller{}
-		c.newMap(t, s, mapHash, 4, 24, 8, 0)
-		c.newMap(t, s, mapArray, 4, 32, 8, 0)
-		c.newMap(t, s, mapRingbuf, 0, 0, 4096, 0)
-		c.newMap(t, s, mapStackTrace, 4, 128, 64, 0)
-		c.newMap(t, s, mapBloomFilter, 0, 8, 64, 0)
-		c.newTyped(t, s, mapSpec{kind: mapTaskStorage, key: 4, value: 8, flags: flagNoPrealloc})
-		c.newMap(t, s, mapUserRingbuf, 0, 0, 4096, 0)
-		c.newTyped(t, s, locked)
-		c.newTyped(t, s, timed)
-		c.newTyped(t, s, kept)
-		if len(prog) > 400*insnSize {
-			return
-		}
-		prog = prog[:len(prog)/insnSize*insnSize]
-		p, _, err := c.load(s, ProgType(kind), "GPL", prog)
-		if err != nil {
-			return
-		}
-		if p.kind == ProgSyscall {
-			c.objects = append(c.objects, p)
-			_, _, _ = c.call(s, cmdProgTestRun, map[int]any{0: uint32(len(c.objects) + 2), 40: uint32(64), 48: c.put(make([]byte, 64))})
-		} else {
-			s.runOnce(p, make([]byte, 168))
-		}
-		if p.warned.Load() {
-			t.Error("the verifier let a program through that was ended")
+		for _, v612 := range []bool{false, true} {
+			fuzzProgram(t, ProgType(kind), prog, v612)
 		}
 	})
+}
+
+// fuzzProgram loads a program, and runs it if the verifier, a release's, lets it through.
+func fuzzProgram(t *testing.T, kind ProgType, prog []byte, v612 bool) {
+	s, c := newSystemWithTypes(t), &fakeCaller{}
+	s.conf.Verifier612 = v612
+	c.newMap(t, s, mapHash, 4, 24, 8, 0)
+	c.newMap(t, s, mapArray, 4, 32, 8, 0)
+	c.newMap(t, s, mapRingbuf, 0, 0, 4096, 0)
+	c.newMap(t, s, mapStackTrace, 4, 128, 64, 0)
+	c.newMap(t, s, mapBloomFilter, 0, 8, 64, 0)
+	c.newTyped(t, s, mapSpec{kind: mapTaskStorage, key: 4, value: 8, flags: flagNoPrealloc})
+	c.newMap(t, s, mapUserRingbuf, 0, 0, 4096, 0)
+	c.newTyped(t, s, locked)
+	c.newTyped(t, s, timed)
+	c.newTyped(t, s, kept)
+	if len(prog) > 400*insnSize {
+		return
+	}
+	prog = prog[:len(prog)/insnSize*insnSize]
+	p, _, err := c.load(s, kind, "GPL", prog)
+	if err != nil {
+		return
+	}
+	if p.kind == ProgSyscall {
+		c.objects = append(c.objects, p)
+		_, _, _ = c.call(s, cmdProgTestRun, map[int]any{0: uint32(len(c.objects) + 2), 40: uint32(64), 48: c.put(make([]byte, 64))})
+	} else {
+		s.runOnce(p, make([]byte, 168))
+	}
+	if p.warned.Load() {
+		t.Error("the verifier let a program through that was ended")
+	}
 }
 
 // FuzzCommand: no attr panics.

@@ -109,7 +109,10 @@ func (v *verifier) memTypes() string {
 }
 
 // longTypes are the types of registers that point to 8 bytes for a helper.
-func longTypes(nr int32) string {
+func (v *verifier) longTypes(nr int32) string {
+	if v.v612 {
+		return memTypes612
+	}
 	switch nr {
 	case helperFuncArg, helperFuncRet:
 		return memTypes
@@ -152,7 +155,7 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 		}
 	case argRecord:
 		if p.typ != regRecord || p.ref == 0 {
-			return wrong("alloc_mem")
+			return wrong(v.typeName(regRecord))
 		}
 		if p.off != 0 || !p.isConst() {
 			return v.refuse(syscall.EINVAL, "R%d must have zero offset when passed to release func or trusted arg to kfunc", r)
@@ -175,7 +178,10 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 		if null && want == argValueOrNull {
 			return nil
 		}
-		if p.typ != regStack && p.typ != regMapValue && p.typ != regKey {
+		switch {
+		case v.v612 && !p.isMemory():
+			return wrong(memTypes612)
+		case !v.v612 && p.typ != regStack && p.typ != regMapValue && p.typ != regKey:
 			return wrong("fp, pkt, pkt_meta, map_key, map_value")
 		}
 		if want != argKey {
@@ -200,7 +206,7 @@ func (v *verifier) argument(s *state, c *helperCall, r uint8, want argType) erro
 		}
 	case argUninitLong:
 		if !p.isMemory() {
-			return wrong(longTypes(c.nr))
+			return wrong(v.longTypes(c.nr))
 		}
 		c.uninit = true
 		return v.memory(s, c, r, 8, want)
