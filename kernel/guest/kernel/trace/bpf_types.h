@@ -11,6 +11,23 @@
 #include "records-6.1.h"
 #endif
 
+/*
+ * What programs for BPF are compiled with, by way of the vmlinux.h that bpftool makes of BTF: the types of
+ * bpf(2) and of its programs' contexts, and the constants that are not macros.
+ */
+#undef false
+#undef true
+#undef IPPROTO_TCP
+#undef IPPROTO_UDP
+#undef SOCK_STREAM
+#undef SOCK_DGRAM
+#undef SOCK_RAW
+#if GUEST_LINUX >= 612
+#include "uapi-6.12.h"
+#else
+#include "uapi-6.1.h"
+#endif
+
 /* The context of a perf_event program. */
 typedef struct pt_regs bpf_user_pt_regs_t;
 struct bpf_perf_event_data {
