@@ -348,6 +348,33 @@ while read -r name hits missed; do [ "$hits" -gt 0 ] && echo "$name"; done < kpr
 	}
 }
 
+// TestMirrorRelative: a program is executed by a name that is looked up where the thread is, which went there before
+// anything was armed. In the root of the emulated kernel the name is a directory.
+func TestMirrorRelative(t *testing.T) {
+	needFUSE(t)
+	dir := publicDir(t)
+	shell, err := exec.LookPath("dash")
+	if err != nil {
+		t.Skip(err)
+	}
+	text, err := os.ReadFile(shell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "sys", string(text))
+	if err := os.Chmod(filepath.Join(dir, "sys"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, status := asUser(nil).kprobefs(t, dir, nil, 1, "sh", "-c", `T=/sys/kernel/tracing
+echo 1 >$T/events/syscalls/sys_exit_execve/enable
+./sys -c :
+echo 0 >$T/events/syscalls/sys_exit_execve/enable
+sed -n 's/^ *\([^-]*\)-.*: sys_execve/\1/p' $T/trace`)
+	if want := "sys -> 0x0\n"; status != 0 || out != want {
+		t.Errorf("status %d: %q, want %q", status, out, want)
+	}
+}
+
 // signalsProgram opens a file again and again while signals come, whose handler does not have
 // calls restarted, and then a FIFO that nobody writes to.
 const signalsProgram = `use strict;

@@ -428,6 +428,21 @@ func (a *Activity) setComm(c host.Caller) {
 	_, _ = a.host.Other(context.Background(), c, name)
 }
 
+// setDir gives the task of a thread that executes a program by a relative name the directory in which the thread is, which
+// no probe sees: the task knows it only if it was seen to go there.
+func (a *Activity) setDir(c host.Caller, s host.Syscall) {
+	if s.Nr != abi.SysExecve || s.Text[0] == nil || strings.HasPrefix(*s.Text[0], "/") {
+		return
+	}
+	dir, err := os.Readlink(proc.Path(c.TID, "cwd"))
+	if err != nil {
+		return // it has ended meanwhile
+	}
+	there := host.Syscall{Nr: abi.SysChdir, Quiet: true, Mode: syscall.S_IFDIR | 0o755}
+	there.Text[0] = &dir
+	_, _ = a.host.Other(context.Background(), c, there)
+}
+
 // behind reports whether renew has something to do.
 func (a *Activity) behind(c host.Caller) bool {
 	_, unseen := a.unseen[c.TID]
@@ -767,6 +782,7 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) (refused syscall.Errno) {
 	if tid, pid, ok := signalled(s); ok && !a.ensureTask(tid, pid) {
 		return 0
 	}
+	a.setDir(c, s)
 	done, refused := a.other(c, s)
 	if done && here && (s.Nr == abi.SysExecve || s.Nr == abi.SysExecveat) {
 		a.mu.Lock()
