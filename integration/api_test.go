@@ -41,6 +41,7 @@ var apiOld = strings.NewReplacer("again 0, hits 1, hits 1", "again 0, hits 2, hi
 // TestAPIOfEach builds one module for each release with the headers of the program, below
 // exec, loads it there and compares what it prints.
 func TestAPIOfEach(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	needTools(t)
 	needTool(t, "kmod", "kmod")

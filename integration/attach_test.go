@@ -297,6 +297,7 @@ still there
 // TestAttachEnds: a command goes on when the serving process has ended, and others when the
 // supervisor of one has; nothing hangs, and nothing stays traced.
 func TestAttachEnds(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	oops, err := filepath.Abs("../kernel/guest/modules/kprobe_oops_handler.ko")
 	if err != nil {

@@ -45,6 +45,7 @@ int main(int argc, char **argv) {
 
 // TestForkSignals: a signal does not end a fork, an exit or a kill, armed or not, and each is seen once.
 func TestForkSignals(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	dir := publicDir(t)
 	putC(t, dir, "forks", forksProgram)

@@ -260,6 +260,7 @@ MODULE_LICENSE("GPL");
 // TestHeadersOfEach builds a module with the headers of each release, loads it there, and
 // not on another.
 func TestHeadersOfEach(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	needBusybox(t)
 	releases := []string{"2.6.25", "2.6.32", "4.15", "5.10", "6.1", "6.12"}

@@ -20,6 +20,7 @@ const locksVar = "KPROBEFS_INTEGRATION_LOCKS"
 
 // TestLocks plays the steps on kprobefs's files, seen through two mounts.
 func TestLocks(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	self, err := os.Executable()
 	if err != nil {

@@ -252,6 +252,7 @@ print(os.waitpid(pid, 0)[1])
 
 // TestHostileOutlive: processes that outlive the command while probes are armed go on.
 func TestHostileOutlive(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	dir := publicDir(t)
 	put(t, dir, "in", "text\n")

@@ -64,6 +64,7 @@ func rightWorkers(t *testing.T, dir string, n int) {
 // or not. The processes of the command go on, each with the right results. 500 times if KPROBEFS_SOAK is
 // set.
 func TestSupervisorKilled(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	const workers = 3
 	victims := [][]string{{"inside"}, {"mount"}, {"inside", "mount"}}
@@ -102,6 +103,7 @@ func TestSupervisorKilled(t *testing.T) {
 // TestArmedAndDisarmed: probes are armed and disarmed while 50 processes work. 1,000 times if KPROBEFS_SOAK is
 // set.
 func TestArmedAndDisarmed(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	const workers = 50
 	for _, mode := range []string{"all", "stops"} {

@@ -403,6 +403,7 @@ print open(my $f, '<', 'fifo') ? "opened\n" : $!{EINTR} ? "EINTR\n" : "$!\n";
 // TestMirrorSignals: a signal that comes while the supervisor has yet to hear of an open does
 // not end it, since on Linux nobody hears of it. One that waits by itself is ended.
 func TestMirrorSignals(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	needTool(t, "perl", "perl-base")
 	for _, function := range []string{"vfs_read", "do_sys_openat2"} { // that opens do not come to, or do

@@ -315,6 +315,7 @@ func TestOldTraces(t *testing.T) {
 // that ends the task, and the machine goes on. The oopses have the form of logs of the
 // time, and tell PREEMPT if the kernel is preemptible.
 func TestOldFaults(t *testing.T) {
+	needTime(t)
 	old := func(release, number string) []string {
 		return []string{
 			`BUG: unable to handle kernel NULL pointer dereference at 0000000000000008`, `IP: \[<ffffffff[0-9a-f]{8}>\] look\+.* \[kprobe_says_old\]`, `PGD 0 `,

@@ -35,6 +35,7 @@ tell extract said
 // each event or says that it was lost. On Linux 6.1 the same script keeps all 3000 of
 // record.
 func TestTraceCmdRecord(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	needTool(t, "trace-cmd", "trace-cmd")
 	dir := publicDir(t)

@@ -85,6 +85,7 @@ life.ko
 // TestModuleCommands: the commands insmod, rmmod, lsmod and dmesg say why something is
 // refused.
 func TestModuleCommands(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	dir := moduleDir(t, commandScript, "shares", "uses", "life")
 	for who, user := range users(t) {

@@ -46,6 +46,7 @@ func expect(t *testing.T, out string, patterns ...string) {
 
 // TestPerfTools runs Brendan Gregg's kprobe and reset-ftrace, unmodified.
 func TestPerfTools(t *testing.T) {
+	needTime(t)
 	out := tracerScript(t, `. ./lib.sh
 reader() { (sleep 1; head -c 50 $T/README >/dev/null) & }
 echo "== entry"; reader
@@ -142,6 +143,7 @@ snoop terminal opensnoop-perf -n cat -t _file
 
 // TestTraceCmdSyscalls: trace-cmd records all calls of a command, and the functions of some.
 func TestTraceCmdSyscalls(t *testing.T) {
+	needTime(t)
 	out := tracerScript(t, `. ./lib.sh
 echo text >some_file
 report() { trace-cmd report -i $1 2>/dev/null | sed -E 's/ +/ /g'; }
