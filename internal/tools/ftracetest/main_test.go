@@ -125,7 +125,7 @@ func TestReadme(t *testing.T) {
 
 // A commit plays one test in oneIn, with -short one in shortOneIn.
 const (
-	oneIn      = 5
+	oneIn      = 8
 	shortOneIn = 40
 )
 
