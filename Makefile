@@ -85,7 +85,7 @@ SERIAL = ./docs ./internal/tools/docs ./integration/verdicts
 
 # Tests of the program's arguments and of the tour's texts, which start it many times: the race detector makes each start several
 # times as long, and there is nothing in them for it to find.
-PLAIN = ^(TestCompletion|TestExecStatus|TestCheck|TestCheckFindsWhatIsMissing|TestEnvironment|TestFlagValues|TestMountedList|TestTour|TestTourSteps|TestTourTyped|TestTourReleases)$$
+PLAIN = ^(TestCompletion|TestExecStatus|TestCheck|TestCheckFindsWhatIsMissing|TestEnvironment|TestFlagValues|TestMountedList|TestTour|TestTourSteps|TestTourTyped|TestTourReleases|TestWhy|TestWhyColors|TestGraph|TestSourceOfModule|TestTopSilent|TestRefusedFiles)$$
 
 # Tests of integration/soak that do the same with -short.
 ALIKE = ^(TestKnobDelays|TestStatAfterOthers|TestNoDescriptors|TestStartWithoutDescriptors|TestNoSpace|TestKilledTestsLeaveNothing|TestInstancesAreFreed|TestHalfRead|TestMemory)$$
@@ -102,7 +102,7 @@ test: ## each kind of test there is, in less than 8 minutes on two CPUs; says at
 	@echo 'listed as skipped above for its time, and the scripts that another commit plays.'
 
 test-all: ## all tests; the packages (not the scripts of integration) under the race detector
-	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) -skip '$(PLAIN)' $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$ -e /docs$$ -e /verdicts$$)
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) -skip '$(PLAIN)' $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$ -e /docs$$ -e /verdicts$$)
 	$(if $(PASSED),$(GO) test -run '^TestTourReleases$$' ./cmd/kprobefs,$(GO) test $(SERIAL) && $(GO) test -run '$(PLAIN)' ./cmd/kprobefs)
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^(TestEveryBoundary|Test100000)$$' . ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./internal/tools/bench

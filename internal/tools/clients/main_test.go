@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/integration"
+	"github.com/kprobefs/kprobefs/internal/tools/share"
 )
 
 // TestFormat: the table is written as it was read.
@@ -38,6 +39,9 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// A commit plays one client in oneIn, others for each commit. Without a commit all are played.
+const oneIn = 2
+
 // TestClients plays what CI has time for.
 func TestClients(t *testing.T) {
 	for _, need := range []string{"go", "fusermount3", "busybox", timeout} {
@@ -56,8 +60,9 @@ func TestClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	commit := share.Share{Text: os.Getenv("KPROBEFS_COMMIT"), N: oneIn}
 	for _, c := range all {
-		if slices.Contains(c.needs, needSlow) {
+		if slices.Contains(c.needs, needSlow) || os.Getenv("KPROBEFS_COMMIT") != "" && !commit.Has(c.name) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
