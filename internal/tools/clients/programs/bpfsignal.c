@@ -1,14 +1,12 @@
 /* bpfsignal: programs send signals to the task whose call has hit them. Prints what a child sees of them that makes one call, and
  * what the helpers return. */
 #define _GNU_SOURCE
-#include "bpfcalls.h"
+#include "bpfattach.h"
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -47,8 +45,7 @@ static void element(int reg, int key, int dst)
  * first argument. twice: a second time. */
 static int sender(int type, int attach, int helper, int at, int twice)
 {
-	union bpf_attr a;
-	int skips[4], k = 0, fd;
+	int skips[4], k = 0;
 
 	n = 0;
 	copy(9, 1);
@@ -78,42 +75,7 @@ static int sender(int type, int attach, int helper, int at, int twice)
 	while (k)
 		k--, prog[skips[k]].off = n - skips[k] - 1;
 	returns(0);
-	memset(&a, 0, sizeof a), memset(text, 0, sizeof text);
-	a.prog_type = type, a.expected_attach_type = attach, a.insns = (unsigned long)prog, a.insn_cnt = n, a.license = (unsigned long)"GPL";
-	a.log_level = 1, a.log_buf = (unsigned long)text, a.log_size = sizeof text;
-	fd = bpf(BPF_PROG_LOAD, &a);
-	if (fd < 0)
-		printf("load: %s\n%s", strerror(errno), text);
-	return fd;
-}
-
-static int raw(const char *name, int fd)
-{
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof a);
-	a.raw_tracepoint.name = (unsigned long)name, a.raw_tracepoint.prog_fd = fd;
-	return bpf(BPF_RAW_TRACEPOINT_OPEN, &a);
-}
-
-/* Attaches a program to a probe of its own. */
-static int probe(const char *function, int offset, int returns, int fd)
-{
-	struct perf_event_attr a;
-	FILE *f = fopen("/sys/bus/event_source/devices/kprobe/type", "r");
-	int type = 0, event;
-
-	if (!f || fscanf(f, "%d", &type) != 1)
-		return -1;
-	fclose(f);
-	memset(&a, 0, sizeof a);
-	a.type = type, a.size = sizeof a, a.config = returns, a.kprobe_func = (unsigned long)function, a.probe_offset = offset;
-	event = syscall(SYS_perf_event_open, &a, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-	if (event < 0 || ioctl(event, PERF_EVENT_IOC_SET_BPF, fd) || ioctl(event, PERF_EVENT_IOC_ENABLE, 0)) {
-		printf("%s: %s\n", function, strerror(errno));
-		return -1;
-	}
-	return event;
+	return loaded(type, attach);
 }
 
 static int out[2], in[2];

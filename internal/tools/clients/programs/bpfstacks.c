@@ -2,14 +2,12 @@
  * functions with frame pointers, and with frame pointers that lead astray. */
 #define _GNU_SOURCE
 #pragma GCC optimize("no-omit-frame-pointer", "no-optimize-sibling-calls")
-#include "bpfcalls.h"
+#include "bpfattach.h"
 #include "bpfkernel.h"
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -160,8 +158,7 @@ enum { STACK, STACKID, TASK, REGS };	/* what a program asks for */
 /* A program that asks once in a process. */
 static int program(int type, int what, int flags, int size, int stacks)
 {
-	union bpf_attr a;
-	int skips[2], k = 0, fd;
+	int skips[2], k = 0;
 
 	n = 0;
 	copy(9, 1);
@@ -194,42 +191,7 @@ static int program(int type, int what, int flags, int size, int stacks)
 	while (k)
 		k--, prog[skips[k]].off = n - skips[k] - 1;
 	returns(0);
-	memset(&a, 0, sizeof a), memset(text, 0, sizeof text);
-	a.prog_type = type, a.insns = (unsigned long)prog, a.insn_cnt = n, a.license = (unsigned long)"GPL";
-	a.log_level = 1, a.log_buf = (unsigned long)text, a.log_size = sizeof text;
-	fd = bpf(BPF_PROG_LOAD, &a);
-	if (fd < 0)
-		printf("load: %s\n%s", strerror(errno), text);
-	return fd;
-}
-
-static int raw(const char *name, int fd)
-{
-	union bpf_attr a;
-
-	memset(&a, 0, sizeof a);
-	a.raw_tracepoint.name = (unsigned long)name, a.raw_tracepoint.prog_fd = fd;
-	return bpf(BPF_RAW_TRACEPOINT_OPEN, &a);
-}
-
-/* Attaches a program to a probe of its own. */
-static int probe(const char *function, int offset, int returns, int fd)
-{
-	struct perf_event_attr a;
-	FILE *f = fopen("/sys/bus/event_source/devices/kprobe/type", "r");
-	int type = 0, event;
-
-	if (!f || fscanf(f, "%d", &type) != 1)
-		return -1;
-	fclose(f);
-	memset(&a, 0, sizeof a);
-	a.type = type, a.size = sizeof a, a.config = returns, a.kprobe_func = (unsigned long)function, a.probe_offset = offset;
-	event = syscall(SYS_perf_event_open, &a, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-	if (event < 0 || ioctl(event, PERF_EVENT_IOC_SET_BPF, fd) || ioctl(event, PERF_EVENT_IOC_ENABLE, 0)) {
-		printf("%s: %s\n", function, strerror(errno));
-		return -1;
-	}
-	return event;
+	return loaded(type, 0);
 }
 
 static struct result got;
