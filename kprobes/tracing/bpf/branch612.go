@@ -103,7 +103,7 @@ func (s *state) spread(known *value, links []link) {
 		by := constant(uint64(int64(off) - int64(known.off)))
 		reg.become(*known)
 		reg.off, reg.plus = off, plus
-		reg.low, reg.span64, reg.tnum = reg.low.plus(by.low), reg.span64.plus(by.span64), reg.tnum.plus(by.tnum)
+		reg.combine(aluADD, &by)
 	}
 }
 

@@ -95,8 +95,8 @@ func (v *verifier) backtrack(s *state, frame int, w wanted) error {
 		if s = s.parent; s == nil {
 			return nil
 		}
-		changed, known := s.markPrecise(frame, &w)
-		if !known {
+		changed, unused := s.markPrecise(frame, &w, false)
+		if unused >= 0 {
 			s.allPrecise()
 			return nil
 		}
@@ -121,7 +121,7 @@ func (v *verifier) entered(s *state, w wanted) error {
 	if len(s.frames) > 1 || n == 0 || w.slots != 0 || w.regs&^arguments != 0 {
 		return v.refuse(syscall.EFAULT, "BUG backtracking func entry subprog %d reg_mask %x stack_mask %x", n, w.regs, w.slots)
 	}
-	s.markPrecise(0, &w)
+	s.markPrecise(0, &w, false)
 	return nil
 }
 
@@ -247,12 +247,12 @@ func (h *helper) calls() bool {
 	return false
 }
 
-// markPrecise marks what is wanted in a state that was kept, and forgets what is no number there. known is false if a slot that is
-// wanted was not used yet.
-func (s *state) markPrecise(frame int, w *wanted) (changed, known bool) {
+// markPrecise marks what is wanted in a state that was kept, and forgets what is no number there, and, with news, what was precise.
+// unused is a slot that is wanted and was not used yet, or -1.
+func (s *state) markPrecise(frame int, w *wanted, news bool) (changed bool, unused int) {
 	f := s.frames[frame]
 	mark := func(v *value) bool {
-		if v.typ != regScalar {
+		if v.typ != regScalar || news && v.precise {
 			return false
 		}
 		changed = changed || !v.precise
@@ -268,12 +268,12 @@ func (s *state) markPrecise(frame int, w *wanted) (changed, known bool) {
 		switch {
 		case w.slots&(1<<n) == 0:
 		case n >= len(f.stack):
-			return changed, false
+			return changed, n
 		case !f.stack[n].spilled() || !mark(&f.stack[n].value):
 			w.slots &^= 1 << n
 		}
 	}
-	return changed, true
+	return changed, -1
 }
 
 // allPrecise marks all numbers of the states that were kept before s.

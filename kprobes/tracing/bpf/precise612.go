@@ -57,19 +57,15 @@ func (v *verifier) goBackAll(s *state, t *trail) error {
 	for here := true; ; here = false {
 		v.log.detail("mark_precise: frame%d: last_idx %d first_idx %d subseq_idx %d \n", t.frame, last, first, next)
 		if last < 0 {
-			return v.enteredAll(s, t)
+			return v.entered(s, *t.top())
 		}
 		all, err := v.goBackOver(s, first, last, &next, here, t)
 		switch {
 		case err != nil:
 			return err
-		case all:
-			v.forceAll(now)
+		case !all && t.none():
 			return nil
-		case t.none():
-			return nil
-		}
-		if s.parent == nil {
+		case all || s.parent == nil:
 			v.forceAll(now)
 			return nil
 		}
@@ -82,17 +78,6 @@ func (v *verifier) goBackAll(s *state, t *trail) error {
 		}
 		next, last, first = first, s.last, s.first
 	}
-}
-
-// enteredAll has the arguments of a global function be precise.
-func (v *verifier) enteredAll(s *state, t *trail) error {
-	const arguments = 1<<6 - 2
-	n, w := v.function(s.frames[0].entry), t.top()
-	if len(s.frames) > 1 || n == 0 || w.slots != 0 || w.regs&^arguments != 0 {
-		return v.refuse(syscall.EFAULT, "BUG backtracking func entry subprog %d reg_mask %x stack_mask %x", n, w.regs, w.slots)
-	}
-	s.markPrecise(0, w)
-	return nil
 }
 
 // goBackOver goes back from an instruction to the first one since the state was kept; next is the one that followed.
@@ -131,24 +116,8 @@ func (v *verifier) goBackOver(s *state, first, last int, next *int, here bool, t
 func (v *verifier) markAll(s *state, t *trail) error {
 	for frame := t.frame; frame >= 0; frame-- {
 		f, w := s.frames[frame], &t.want[frame]
-		mark := func(n *value) (wants bool) {
-			wants = n.typ == regScalar && !n.precise
-			n.precise = n.precise || wants
-			return wants
-		}
-		for r := range maxReg {
-			if w.regs&(1<<r) != 0 && !mark(&f.regs[r]) {
-				w.regs &^= 1 << r
-			}
-		}
-		for n := range stackSize / 8 {
-			switch {
-			case w.slots&(1<<n) == 0:
-			case n >= len(f.stack):
-				return v.refuse(syscall.EFAULT, "BUG backtracking (stack slot %d, total slots %d)", n, len(f.stack))
-			case !f.stack[n].spilled() || !mark(&f.stack[n].value):
-				w.slots &^= 1 << n
-			}
+		if _, unused := s.markPrecise(frame, w, true); unused >= 0 {
+			return v.refuse(syscall.EFAULT, "BUG backtracking (stack slot %d, total slots %d)", unused, len(f.stack))
 		}
 		if v.log.detailed() {
 			v.log.printf("mark_precise: frame%d: parent state regs=%s stack=%s: %s\n", frame, w.regsText(), w.slotsText(), v.text(f, frame, true))
@@ -178,7 +147,8 @@ func (v *verifier) forceAll(s *state) {
 	}
 }
 
-// unwind replaces what is wanted after an instruction by what is wanted before it: backtrack_insn. j is what is noted of it, or nil.
+// unwind is backtrack_insn: it turns what is wanted after an instruction into what is wanted before it. j is what was noted of the
+// instruction, or nil if nothing was.
 func (v *verifier) unwind(n, next int, j *jump, t *trail) (all bool, err error) {
 	i := v.prog.insns[n]
 	if i.code == 0 { // the second half of a 64-bit immediate

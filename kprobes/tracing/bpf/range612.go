@@ -82,12 +82,6 @@ func (v *value) syncAll() {
 	v.heed()
 }
 
-// fromBounds learns bits from the bounds: __reg_bound_offset.
-func (v *value) fromBounds() {
-	v.tnum = v.tnum.both(fromTo(v.umin, v.umax))
-	v.tnum = v.withLower(v.lower().both(fromTo(uint64(v.low.umin), uint64(v.low.umax))))
-}
-
 // sync makes bits and bounds of a number agree, as the release does.
 func (v *verifier) sync(n *value) {
 	if v.v612 {
@@ -104,14 +98,10 @@ func (v *value) calculate(op uint8, by value, narrow bool) {
 		width, known = 32, by.lower().isConst() && by.low.smin == by.low.smax && by.low.umin == by.low.umax
 	}
 	switch op {
-	case aluADD:
-		v.low, v.span64, v.tnum = v.low.plus(by.low), v.span64.plus(by.span64), v.tnum.plus(by.tnum)
-	case aluSUB:
-		v.low, v.span64, v.tnum = v.low.minus(by.low), v.span64.minus(by.span64), v.tnum.minus(by.tnum)
-	case aluMUL:
-		v.low, v.span64, v.tnum = v.low.times(by.low), v.span64.times(by.span64), v.tnum.times(by.tnum)
+	case aluADD, aluSUB, aluMUL:
+		v.combine(op, &by)
 	case aluAND, aluOR, aluXOR:
-		v.combineBits(op, &by)
+		v.bitwise(op, &by, true)
 	case aluLSH, aluRSH, aluARSH:
 		switch {
 		case !known || by.umax >= width:
@@ -141,44 +131,6 @@ func (v *value) shiftWhole(op uint8, n uint64) {
 		v.smin, v.smax = int64(low.smin)<<half, int64(low.smax)<<half
 		v.heed()
 	}
-}
-
-// combineBits is and, or, and exclusive or.
-func (v *value) combineBits(op uint8, by *value) {
-	was := *v
-	switch op {
-	case aluAND:
-		v.tnum = v.and(by.tnum)
-		v.low = fromUnsigned[uint32, int32](uint32(v.bits), min(was.low.umax, by.low.umax))
-		v.span64 = fromUnsigned[uint64, int64](v.bits, min(was.umax, by.umax))
-	case aluOR:
-		v.tnum = v.or(by.tnum)
-		v.low = fromUnsigned[uint32, int32](max(was.low.umin, by.low.umin), uint32(v.tnum.most()))
-		v.span64 = fromUnsigned[uint64, int64](max(was.umin, by.umin), v.tnum.most())
-	default:
-		v.tnum = v.xor(by.tnum)
-		v.low = fromUnsigned[uint32, int32](uint32(v.bits), uint32(v.tnum.most()))
-		v.span64 = fromUnsigned[uint64, int64](v.bits, v.tnum.most())
-	}
-	if by.lower().isConst() && v.lower().isConst() {
-		v.low = only[uint32, int32](uint32(v.bits))
-	}
-	if by.isConst() && v.isConst() {
-		v.know(v.bits)
-		return
-	}
-	v.heed()
-}
-
-// fromUnsigned returns the bounds that follow from those without sign, which say something of those with one if they do not go over
-// the least number.
-func fromUnsigned[U uint32 | uint64, S int32 | int64](lo, hi U) span[U, S] {
-	r := wholly[U, S]()
-	r.umin, r.umax = lo, hi
-	if S(lo) <= S(hi) {
-		r.smin, r.smax = S(lo), S(hi)
-	}
-	return r
 }
 
 // fixed reports whether a register is a number that is known, or whose lower half is.

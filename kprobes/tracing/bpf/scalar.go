@@ -15,14 +15,10 @@ func (v *value) arithmetic(op uint8, by value, narrow bool) {
 		return
 	}
 	switch op {
-	case aluADD:
-		v.low, v.span64, v.tnum = v.low.plus(by.low), v.span64.plus(by.span64), v.tnum.plus(by.tnum)
-	case aluSUB:
-		v.low, v.span64, v.tnum = v.low.minus(by.low), v.span64.minus(by.span64), v.tnum.minus(by.tnum)
-	case aluMUL:
-		v.low, v.span64, v.tnum = v.low.times(by.low), v.span64.times(by.span64), v.tnum.times(by.tnum)
+	case aluADD, aluSUB, aluMUL:
+		v.combine(op, &by)
 	case aluAND, aluOR, aluXOR:
-		v.bitwise(op, &by)
+		v.bitwise(op, &by, false)
 	case aluLSH, aluRSH, aluARSH:
 		width := uint64(64)
 		if narrow {
@@ -48,21 +44,33 @@ func (v *value) arithmetic(op uint8, by value, narrow bool) {
 // forget makes v a scalar of which nothing is known.
 func (v *value) forget() { v.become(unknown()) }
 
+// combine is addition, subtraction and multiplication.
+func (v *value) combine(op uint8, by *value) {
+	switch op {
+	case aluADD:
+		v.low, v.span64, v.tnum = v.low.plus(by.low), v.span64.plus(by.span64), v.tnum.plus(by.tnum)
+	case aluSUB:
+		v.low, v.span64, v.tnum = v.low.minus(by.low), v.span64.minus(by.span64), v.tnum.minus(by.tnum)
+	default:
+		v.low, v.span64, v.tnum = v.low.times(by.low), v.span64.times(by.span64), v.tnum.times(by.tnum)
+	}
+}
+
 // bitwise is and, or, and exclusive or.
-func (v *value) bitwise(op uint8, by *value) {
+func (v *value) bitwise(op uint8, by *value, v612 bool) {
 	switch op {
 	case aluAND:
 		v.tnum = v.and(by.tnum)
-		v.low = v.low.unsigned(by.low, uint32(v.bits), min(v.low.umax, by.low.umax))
-		v.span64 = v.span64.unsigned(by.span64, v.bits, min(v.umax, by.umax))
+		v.low = v.low.unsigned(by.low, uint32(v.bits), min(v.low.umax, by.low.umax), v612)
+		v.span64 = v.span64.unsigned(by.span64, v.bits, min(v.umax, by.umax), v612)
 	case aluOR:
 		v.tnum = v.or(by.tnum)
-		v.low = v.low.unsigned(by.low, max(v.low.umin, by.low.umin), uint32(v.tnum.most()))
-		v.span64 = v.span64.unsigned(by.span64, max(v.umin, by.umin), v.tnum.most())
+		v.low = v.low.unsigned(by.low, max(v.low.umin, by.low.umin), uint32(v.tnum.most()), v612)
+		v.span64 = v.span64.unsigned(by.span64, max(v.umin, by.umin), v.tnum.most(), v612)
 	default:
 		v.tnum = v.xor(by.tnum)
-		v.low = v.low.unsigned(by.low, uint32(v.bits), uint32(v.tnum.most()))
-		v.span64 = v.span64.unsigned(by.span64, v.bits, v.tnum.most())
+		v.low = v.low.unsigned(by.low, uint32(v.bits), uint32(v.tnum.most()), v612)
+		v.span64 = v.span64.unsigned(by.span64, v.bits, v.tnum.most(), v612)
 	}
 	if by.lower().isConst() && v.lower().isConst() {
 		v.low = only[uint32, int32](uint32(v.bits))

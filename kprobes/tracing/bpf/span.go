@@ -108,11 +108,12 @@ func (s span[U, S]) times(o span[U, S]) span[U, S] {
 	return r
 }
 
-// unsigned are bounds without sign of a result of two operands that have a sign bit only if one of the operands can be negative.
-func (s span[U, S]) unsigned(o span[U, S], umin, umax U) span[U, S] {
+// unsigned are bounds without sign of a result of two operands. On 6.12 they say something of those with a sign if they do not go over the
+// least number, and before if neither operand can be negative, since then the result has no sign bit.
+func (s span[U, S]) unsigned(o span[U, S], umin, umax U, v612 bool) span[U, S] {
 	r := wholly[U, S]()
 	r.umin, r.umax = umin, umax
-	if s.smin >= 0 && o.smin >= 0 {
+	if v612 && S(umin) <= S(umax) || !v612 && s.smin >= 0 && o.smin >= 0 {
 		r.smin, r.smax = S(umin), S(umax)
 	}
 	return r

@@ -27,44 +27,6 @@ func signedText(n int64) string {
 // isPlain reports whether a number with a sign is printed in base 10.
 func isPlain(n int64) bool { return n >= -math.MaxInt16-1 && n <= math.MaxInt16 }
 
-// text612 is text in 6.12's words.
-func (v *verifier) text612(f *function, frame int, all bool) string {
-	var b strings.Builder
-	if frame > 0 {
-		fmt.Fprintf(&b, " frame%d:", frame)
-	}
-	for r := range f.regs {
-		if reg := &f.regs[r]; reg.typ != regNone && (all || v.shownRegs&(1<<r) != 0) {
-			fmt.Fprintf(&b, " R%d%s=%s", r, reg.live, reg.text612(frame))
-		}
-	}
-	for n := 0; n < len(f.stack); n++ {
-		sl := &f.stack[n]
-		if sl.kind == ([8]slotKind{}) || !all && v.shownStack&(1<<n) == 0 {
-			continue
-		}
-		if sl.kind[7] == slotDynptr && n+1 < len(f.stack) {
-			n++
-			sl = &f.stack[n]
-		}
-		fmt.Fprintf(&b, " fp%d%s=%s", -8*(n+1), sl.live, sl.text612(frame))
-	}
-	for n, r := range f.refs {
-		if n == 0 {
-			fmt.Fprintf(&b, " refs=%d", r.id)
-		} else {
-			fmt.Fprintf(&b, ",%d", r.id)
-		}
-	}
-	if f.callback {
-		b.WriteString(" cb")
-	}
-	if f.async > 0 {
-		b.WriteString(" async_cb")
-	}
-	return b.String()
-}
-
 // text612 returns what each byte is, with the number or pointer that is stored in some.
 func (sl *slot) text612(frame int) string {
 	text := ""

@@ -8,9 +8,6 @@ import (
 
 // text is print_verifier_state: what registers and slots of a function hold, all or those that were looked at since the last time.
 func (v *verifier) text(f *function, frame int, all bool) string {
-	if v.v612 {
-		return v.text612(f, frame, all)
-	}
 	var b strings.Builder
 	if frame > 0 {
 		fmt.Fprintf(&b, " frame%d:", frame)
@@ -18,14 +15,19 @@ func (v *verifier) text(f *function, frame int, all bool) string {
 	for r := range f.regs {
 		reg := &f.regs[r]
 		if reg.typ != regNone && (all || v.shownRegs&(1<<r) != 0) {
-			fmt.Fprintf(&b, " R%d%s=%s", r, reg.live, reg.text())
+			fmt.Fprintf(&b, " R%d%s=%s", r, reg.live, v.valueText(reg, frame))
 		}
 	}
-	for n := range f.stack {
+	for n := 0; n < len(f.stack); n++ {
 		sl := &f.stack[n]
-		if sl.kind != ([8]slotKind{}) && (all || v.shownStack&(1<<n) != 0) {
-			fmt.Fprintf(&b, " fp%d%s=%s", -8*(n+1), sl.live, sl.text())
+		if sl.kind == ([8]slotKind{}) || !all && v.shownStack&(1<<n) == 0 {
+			continue
 		}
+		if v.v612 && sl.kind[7] == slotDynptr && n+1 < len(f.stack) { // the second slot stands for both
+			n++
+			sl = &f.stack[n]
+		}
+		fmt.Fprintf(&b, " fp%d%s=%s", -8*(n+1), sl.live, v.slotText(sl, frame))
 	}
 	for n, r := range f.refs {
 		if n == 0 {
@@ -41,6 +43,22 @@ func (v *verifier) text(f *function, frame int, all bool) string {
 		b.WriteString(" async_cb")
 	}
 	return b.String()
+}
+
+// valueText returns what a register holds in a function, in the release's words.
+func (v *verifier) valueText(n *value, frame int) string {
+	if v.v612 {
+		return n.text612(frame)
+	}
+	return n.text()
+}
+
+// slotText returns what a slot holds.
+func (v *verifier) slotText(sl *slot, frame int) string {
+	if v.v612 {
+		return sl.text612(frame)
+	}
+	return sl.text()
 }
 
 // String returns the suffix of a register.

@@ -127,9 +127,14 @@ func (v *value) sync() {
 	v.heed()
 	v.low.agree()
 	v.agree()
+	v.fromBounds()
+	v.heed()
+}
+
+// fromBounds learns bits from the bounds: __reg_bound_offset.
+func (v *value) fromBounds() {
 	v.tnum = v.tnum.both(fromTo(v.umin, v.umax))
 	v.tnum = v.withLower(v.lower().both(fromTo(uint64(v.low.umin), uint64(v.low.umax))))
-	v.heed()
 }
 
 // fromLow takes the bounds from the lower half, the upper one being 0.
