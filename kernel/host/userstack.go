@@ -9,9 +9,9 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
-// UserRegs returns the registers of a thread that has made a call which returns to ip, with the stack pointer sp. whole says whether
-// more is known than these two. It is called in handler context.
-type UserRegs func(tid int, ip, sp uint64) (r abi.Regs, whole bool)
+// UserRegs returns the registers of the thread of a memory that has made a call which returns to ip, with the stack pointer sp. whole says
+// whether more is known than these two. It is called in handler context.
+type UserRegs func(m *proc.Memory, ip, sp uint64) (r abi.Regs, whole bool)
 
 // OnUserRegs sets who knows the registers of threads.
 func (h *Host) OnUserRegs(f UserRegs) { h.userRegs.Store(&f) }
@@ -19,15 +19,30 @@ func (h *Host) OnUserRegs(f UserRegs) { h.userRegs.Store(&f) }
 // Regs returns the registers in user space of the thread for which a task stands, if that is in a call. Without whole only IP
 // and SP are known.
 func (h *Host) Regs(task uint64) (r abi.Regs, whole, ok bool) {
-	t := h.taskOf(task)
-	if t == nil {
+	m := h.memoryOf(task)
+	if m == nil {
 		return r, false, false
 	}
-	return t.userRegs()
+	defer m.Close()
+	return h.regsOf(m)
 }
 
-func (t *Task) userRegs() (r abi.Regs, whole, ok bool) {
-	text, err := proc.Read(t.tid, "syscall")
+// memoryOf opens the memory of the thread for which a task stands. It returns nil if there is none.
+func (h *Host) memoryOf(task uint64) *proc.Memory {
+	t := h.taskOf(task)
+	if t == nil {
+		return nil
+	}
+	m, err := proc.OpenMemory(t.tid)
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// regsOf returns what Regs does.
+func (h *Host) regsOf(m *proc.Memory) (r abi.Regs, whole, ok bool) {
+	text, err := proc.Read(m.TID, "syscall")
 	if err != nil {
 		return r, false, false
 	}
@@ -35,8 +50,8 @@ func (t *Task) userRegs() (r abi.Regs, whole, ok bool) {
 	if !ok {
 		return r, false, false
 	}
-	if f := t.h.userRegs.Load(); f != nil {
-		r, whole = (*f)(t.tid, ip, sp)
+	if f := h.userRegs.Load(); f != nil {
+		r, whole = (*f)(m, ip, sp)
 		return r, whole, true
 	}
 	r.IP, r.SP = ip, sp
@@ -73,11 +88,12 @@ func (h *Host) UserTrace(task uint64, ips []uint64) int {
 
 // walkUser walks a user's stack while frames and what they return to are good.
 func (h *Host) walkUser(task uint64, ips []uint64, good func(r abi.Regs, frame, ret uint64) bool) (n int) {
-	t := h.taskOf(task)
-	if t == nil || len(ips) == 0 {
+	m := h.memoryOf(task)
+	if m == nil || len(ips) == 0 {
 		return 0
 	}
-	r, whole, ok := t.userRegs()
+	defer m.Close()
+	r, whole, ok := h.regsOf(m)
 	if !ok {
 		return 0
 	}
@@ -85,11 +101,6 @@ func (h *Host) walkUser(task uint64, ips []uint64, good func(r abi.Regs, frame, 
 	if !whole {
 		return 1
 	}
-	m, err := proc.OpenMemory(t.tid)
-	if err != nil {
-		return 1
-	}
-	defer m.Close()
 	frames := userFrames{memory: m}
 	return 1 + frames.walk(r.BP, ips[1:], func(frame, ret uint64) bool { return good(r, frame, ret) })
 }
@@ -97,12 +108,8 @@ func (h *Host) walkUser(task uint64, ips []uint64, good func(r abi.Regs, frame, 
 // UserMemory reads memory of the process for one of whose threads a task stands. It returns false if not all of it is in RAM. It is called in
 // handler context.
 func (h *Host) UserMemory(task, addr uint64, b []byte) bool {
-	t := h.taskOf(task)
-	if t == nil {
-		return false
-	}
-	m, err := proc.OpenMemory(t.tid)
-	if err != nil {
+	m := h.memoryOf(task)
+	if m == nil {
 		return false
 	}
 	defer m.Close()

@@ -31,18 +31,15 @@ func (s *Registers) Note(tid int) {
 // Forget is called when a thread has ended, or is traced no more.
 func (s *Registers) Forget(tid int) { s.all.Delete(tid) }
 
-// Of returns the registers with which a thread has made a call, where it goes on at ip with the stack pointer sp, as if its
-// text were not changed (package doorbell). Without whole only these two are known. It takes no lock.
-func (s *Registers) Of(tid int, ip, sp uint64) (r abi.Regs, whole bool) {
-	if noted, ok := s.all.Load(tid); ok && noted.(*abi.Regs).IP == ip && noted.(*abi.Regs).SP == sp {
+// Of returns the registers with which the thread of a memory has made a call, where it goes on at ip with the stack pointer sp, as if
+// its text were not changed (package doorbell). Without whole only these two are known. It takes no lock.
+func (s *Registers) Of(m *proc.Memory, ip, sp uint64) (r abi.Regs, whole bool) {
+	if noted, ok := s.all.Load(m.TID); ok && noted.(*abi.Regs).IP == ip && noted.(*abi.Regs).SP == sp {
 		r, whole = *noted.(*abi.Regs), true
 	}
 	r.IP, r.SP = ip, sp
-	if m, err := proc.OpenMemory(tid); err == nil {
-		defer m.Close()
-		if at, deeper, rang := doorbell.Place(m.Read(ip, make([]byte, doorbell.PlaceSize))); rang {
-			r.IP, r.SP = at, sp+deeper
-		}
+	if at, deeper, rang := doorbell.Place(m.Read(ip, make([]byte, doorbell.PlaceSize))); rang {
+		r.IP, r.SP = at, sp+deeper
 	}
 	return r, whole
 }

@@ -1,12 +1,14 @@
 package registers
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // TestRegisters: they are those of the call for which they were noted, and of no other one.
@@ -35,24 +37,34 @@ func TestRegisters(t *testing.T) {
 		t.Fatal(want, err)
 	}
 	var s Registers
-	if _, whole := s.Of(pid, want.IP, want.SP); whole {
+	m, err := proc.OpenMemory(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, whole := s.Of(m, want.IP, want.SP); whole {
 		t.Error("registers that were not noted")
 	}
 	s.Note(pid)
-	if r, whole := s.Of(pid, want.IP, want.SP); !whole || r.IP != want.IP || r.SP != want.SP || r.CS != want.CS {
+	if r, whole := s.Of(m, want.IP, want.SP); !whole || r.IP != want.IP || r.SP != want.SP || r.CS != want.CS {
 		t.Errorf("%+v, %v", r, whole)
 	}
 	for _, other := range [][2]uint64{{want.IP + 2, want.SP}, {want.IP, want.SP - 8}} {
-		if r, whole := s.Of(pid, other[0], other[1]); whole || r.IP != other[0] || r.SP != other[1] || r.BP != 0 {
+		if r, whole := s.Of(m, other[0], other[1]); whole || r.IP != other[0] || r.SP != other[1] || r.BP != 0 {
 			t.Errorf("of another call: %+v, %v", r, whole)
 		}
 	}
 	s.Forget(pid)
-	if _, whole := s.Of(pid, want.IP, want.SP); whole {
+	if _, whole := s.Of(m, want.IP, want.SP); whole {
 		t.Error("registers that were forgotten")
 	}
-	s.Note(1) // which is not traced
-	if _, whole := s.Of(1, 0, 0); whole {
+	own, err := proc.OpenMemory(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	s.Note(os.Getpid()) // which is not traced
+	if _, whole := s.Of(own, 0, 0); whole {
 		t.Error("registers of a thread that is not traced")
 	}
 }

@@ -31,7 +31,7 @@ func Present(fd int, addr uint64, n int) int {
 // Memory is memory of a thread's process as far as it can be read without waiting. A page that is not in RAM may be one of a file
 // whose server is a program that is held, or one for which userfaultfd(2) asks the program itself.
 type Memory struct {
-	tid     int
+	TID     int // the thread
 	pagemap int
 }
 
@@ -53,5 +53,5 @@ func (m *Memory) Read(addr uint64, b []byte) []byte {
 	if addr >= top {
 		return nil
 	}
-	return ReadMemory(m.tid, addr, b[:Present(m.pagemap, addr, min(len(b), int(top-addr)))])
+	return ReadMemory(m.TID, addr, b[:Present(m.pagemap, addr, min(len(b), int(top-addr)))])
 }
