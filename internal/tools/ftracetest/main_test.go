@@ -129,13 +129,12 @@ const (
 	shortOneIn = 40
 )
 
-// chosen reports whether a commit's tests have this one. Without a commit all are played.
-func chosen(commit, release, name string) bool {
-	s := share.Share{Text: commit, N: oneIn}
+// commitShare is what the commit has of the tests.
+func commitShare() share.Share {
 	if testing.Short() {
-		s.N = shortOneIn
+		return share.OfCommit(shortOneIn)
 	}
-	return commit == "" || s.Has(release+"/"+name)
+	return share.OfCommit(oneIn)
 }
 
 // TestSuite runs the suites that "make ftracetest" has fetched: of each, the tests that
@@ -156,6 +155,7 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	part := commitShare()
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
 			s, err := cached(release)
@@ -169,7 +169,7 @@ func TestSuite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tests = slices.DeleteFunc(tests, func(name string) bool { return !chosen(os.Getenv("KPROBEFS_COMMIT"), release, name) })
+			tests = slices.DeleteFunc(tests, func(name string) bool { return !part.Has(release + "/" + name) })
 			all, err := s.playAll(ctx, tests, bin, t.TempDir(), io.Discard)
 			if err != nil {
 				t.Fatal(err)

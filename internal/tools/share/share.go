@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -14,6 +15,16 @@ import (
 type Share struct {
 	Text string
 	N    uint32
+}
+
+// OfCommit returns the share that a commit has of tests, one in n: make says which commit in KPROBEFS_COMMIT. Without one
+// it has all.
+func OfCommit(n uint32) Share {
+	commit := os.Getenv("KPROBEFS_COMMIT")
+	if commit == "" {
+		return Share{}
+	}
+	return Share{Text: commit, N: n}
 }
 
 // String returns TEXT/N.
