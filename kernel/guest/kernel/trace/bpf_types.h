@@ -22,6 +22,7 @@
 #undef SOCK_STREAM
 #undef SOCK_DGRAM
 #undef SOCK_RAW
+#include "uapi.h"
 #if GUEST_LINUX >= 612
 #include "uapi-6.12.h"
 #else
